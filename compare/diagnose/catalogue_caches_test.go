@@ -187,6 +187,7 @@ func TestSlots(t *testing.T) {
 		{at(0, 1, 2), at(2, 0, 1), Mistake{Kind: "cache.order"}},
 		{at(0, 1, 2), at(0, 1, 1), Mistake{Kind: "cache.slot-repeated", Runs: "2=1"}},
 		{at(0, 1, 2, 3), at(2, 3, 2, 3), Mistake{Kind: "cache.ring", N: 2, Runs: "0=2;1=3"}},
+		{at(0, 1, 2, 3, 4), at(0, 3, 4, 3, 4), Mistake{Kind: "cache.slots-repeated", Runs: "1=3;2=4"}}, // a ring of 2 has no token 0
 		{at(0, 1, 2, 3), at(0, 9, 9, 3), Mistake{Kind: "cache.slots-of-another", Runs: "1;2"}},
 		{at(0, 1, 2), []slot{{0, 0}, zero, {0, 1}}, Mistake{Kind: "cache.written-elsewhere", Runs: "1=-;2=1"}},
 		{at(4, 5, 6, 7), at(0, 5, 6, 7), Mistake{Kind: "cache.sink", N: 1}},

@@ -48,6 +48,7 @@ func descriptionRows() []Row {
 		{Kind: "described.turned", Words: "the wrong channels of {of} are rotated together: {cases}"},
 		{Kind: "described.positions", Words: "tokens have the wrong positions: {cases}"},
 		{Kind: "described.angles", Words: "the angle per position is wrong: {cases}"},
+		{Kind: "described.indexes", Words: "{of} has, by its {by}, other elements of the right value: {cases}"},
 		{Kind: "described.channels", Words: "{explained} of {elements} wrong channels of {of} are other channels of the right result: {cases}"},
 		{Kind: "described.data", Words: "{explained} of {elements} elements differ, and the same operation is right in {right}: look at what is specific to the wrong ones[, such as {like}]"},
 		{Kind: "described.somewhere", Words: "{explained} of {elements} elements of {of} differ, with a relative L2 of {values}"},
@@ -288,6 +289,9 @@ func headWords(head, first, second int, one, other Term) string {
 
 // channelWords say which channel of the right result a channel is.
 func channelWords(c, k int) string { return fmt.Sprintf("channel %d is %d", c, k) }
+
+// fromWords stand between indexes and the indexes that their elements belong to.
+const fromWords = " from "
 
 // zeroWords say that a row is 0.
 func zeroWords(at string) string { return at + " is 0" }

@@ -18,6 +18,7 @@ func readRows() []Row {
 		{Kind: "input.layer-before", Words: "reads {by} of the layer before, not {for}", Pages: inputPages, Apply: otherInput, Class: edit.InputOf},
 		{Kind: "input.chained", Words: "each reads the result of the one before, {by}, not {for}", Pages: eachPages, Apply: otherInput, Class: edit.InputOf},
 		{Kind: "input.own-stream", Words: "stream k reads stream k[ {+n}] of {by}, not {for}", Pages: eachPages, Apply: otherInput, Class: edit.InputOf},
+		{Kind: "input.overwritten", Words: "{of} reads {by} after the operation has overwritten it with its result: the operation is done in place", Apply: readOverwritten, Class: edit.InputOf},
 		{Kind: "input.apart", Words: "{of} reads {by}, not {for}; all other readers are right", Pages: inputPages, Apply: inputApart, Class: edit.InputOf},
 		{Kind: "inputs.exchanged", Words: "{of} and {by} are exchanged", Pages: pagesWithNames(nil, nil, onRoles("per-layer-rows", "per_layer_inputs?$")), Apply: exchangedInputs, Class: edit.Swapped},
 		{Kind: "instance.of-another-layer", Words: "{of} comes from the wrong layer: {by}", Pages: append(pagesWithNames(nil, []Page{onRoles("shared-keys-and-values", caches), onRoles("another-layers-weight", norms)}, onRoles("crossed-projections", `^altup_`)), ofOf("another-layers-weight", "", isWeight)), Apply: otherInstance, Class: edit.InputOf, Solved: solvedInstances},

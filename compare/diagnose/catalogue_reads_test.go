@@ -26,6 +26,10 @@ func TestReadsSay(t *testing.T) {
 			says:    "reads layers.*.self_attn.keys of the layer before, not layers.*.self_attn.keys", role: "layers.*.self_attn.context", page: "crossed-projections",
 		},
 		{
+			mistake: Mistake{Kind: "input.overwritten", Of: stepTerm("rope.cat"), By: tensorTerm("layers.1.self_attn.k_proj")},
+			says:    "step rope.cat reads layers.*.self_attn.k_proj after the operation has overwritten it with its result: the operation is done in place", role: "layers.*.self_attn.k_rope",
+		},
+		{
 			mistake: Mistake{Kind: "input.chained", By: tensorTerm("altup_projections.1"), For: tensorTerm("embed_tokens")},
 			says:    "each reads the result of the one before, altup_projections.*, not embed_tokens", role: "altup_projections.*",
 		},

@@ -199,5 +199,17 @@ func (s Spots) String() string {
 	return listedSpots.Replace(string(s))
 }
 
+// alone says which indexes have a mistake; empty for all.
+func (s Spots) alone() string {
+	if s == "" {
+		return ""
+	}
+	noun, at, _ := strings.Cut(string(s), "=")
+	if !strings.ContainsAny(at, ",-") {
+		noun = strings.TrimSuffix(noun, "s")
+	}
+	return ", only at " + noun + " " + strings.NewReplacer("-", " to ", ",", ", ").Replace(at)
+}
+
 // listedSpots turns indexes into words.
 var listedSpots = strings.NewReplacer("=", " ", ",", ", ", ";", ", ")

@@ -62,6 +62,7 @@ func weightRows() []Row {
 		{Kind: rowsMeanOfOthers, Words: "rows {at} of {of} are the mean of all other rows: rows that were added to a table", Pages: rowPages, Apply: changedWeight, Class: edit.Leaf, Solved: eachRun},
 		{Kind: "channels.others", Words: "{runs channel}", Pages: []Page{{Anchor: "damaged-weight", Roles: projected, If: oneChannel}, {Anchor: "shards", Roles: projected, If: withZeros}}, Apply: movedChannels, Class: edit.Mapped, Solved: eachRun},
 		{Kind: "channels.many-others", Words: "{runs channel}; and {n} more", Pages: []Page{{Anchor: "damaged-weight", Roles: projected, If: oneChannel}, {Anchor: "shards", Roles: projected, If: withZeros}}, Apply: movedChannels, Class: edit.Mapped, Solved: eachRun},
+		{Kind: "indexes.others", Words: "{of} has at {axis} {at} what belongs at {are}", Apply: ofOtherIndexes, Class: edit.Mapped, Solved: eachRun},
 		{Kind: "channels.reordered", Words: "the channels are in the wrong order: {n} of {m} ({runs channel}; ...)", Pages: reorderedPages, Apply: movedChannels, Class: edit.Mapped, Solved: eachRun},
 
 		// Parts of a matrix, or of one of several matrices.

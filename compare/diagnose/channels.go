@@ -4,6 +4,7 @@ import (
 	"iter"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
@@ -13,10 +14,14 @@ import (
 // maxMoved is the largest number of wrong channels whose sources are searched for.
 const maxMoved = 256
 
-// otherChannels yields wrong channels of the result. In all entries a wrong channel is 0, or has the elements of another channel.
+// otherChannels yields wrong channels of the result. In all entries a wrong channel is 0, or has the elements of another channel. A last axis of keys
+// is looked at by [otherIndexes].
 func otherChannels(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		if s.first != s.entries[0] || len(edit.StepsOf(s.first.Program, program.Mask)) > 0 { // only some columns of the result are kept
+			return
+		}
+		if strings.HasSuffix(s.m.List.Entries[s.first.Node.Entry].Axes, string(order.AxisKey)) {
 			return
 		}
 		if m := channelMistake(channelsFrom(s)); m.Kind != "" {

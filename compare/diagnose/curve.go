@@ -98,6 +98,23 @@ func fitCurve(points []sample, degree, most int) *curve {
 	return c
 }
 
+// told reports whether each piece of a curve between two others goes through twice as many points as it has numbers. Through fewer points any piece goes: a
+// saturated function has two constants, and between them few points.
+func (c *curve) told(points []sample) bool {
+	for k := 1; k < len(c.pieces)-1; k++ {
+		n := 0
+		for _, p := range points {
+			if p.x > c.breaks[k-1] && p.x <= c.breaks[k] {
+				n++
+			}
+		}
+		if n < 2*len(c.pieces[k].coefs) {
+			return false
+		}
+	}
+	return true
+}
+
 // breakBetween is the shortest number from low on and below high.
 func breakBetween(low, high float64) float64 {
 	if x := shortest(low, high); x < high {

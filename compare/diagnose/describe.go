@@ -90,6 +90,7 @@ type difference struct {
 	operand func() *solvedOperand // see operandOfProducts and fewInputs
 	bases   func() []base         // see basesOf; the first are the right results
 	offered func() []string
+	blocks  func() []block // see blocksOf
 }
 
 // analysis is a way to describe a difference. It returns nil where the way does not hold.
@@ -112,14 +113,18 @@ func analyses() []analysis {
 		{otherSums, true},
 		{rankedRows, true},
 		{rowStatistics, true},
+		{statisticsOfRows, true},
 		{byPosition, true},
 		{inwards, true},
+		{inBlock(otherSums), true},
+		{inBlock(inwards), true},
 		{innerOnGrid, true},
 		{slopes, true},
 		{of: turnedPairs},
 		{movedPositions, true},
 		{angledOtherwise, true},
 		{mixtures, true},
+		{otherIndexes, true},
 		{of: restOfZeros},
 		{otherHeads, true},
 		{of: turnedFurther},
@@ -195,6 +200,7 @@ func differenceOf(s *search, results []observed) *difference {
 		return all
 	})
 	x.bases = sync.OnceValue(func() []base { return basesOf(s, results) })
+	x.blocks = sync.OnceValue(func() []block { return blocksOf(x) })
 	x.offered = sync.OnceValue(func() []string { return offeredTensors(s) })
 	return x
 }

@@ -187,7 +187,7 @@ func (x *difference) lines(v *steered) (m Mistake, ok bool) {
 		points := x.samplesOf(v, way, false)
 		x.m.work += len(points)
 		c := fitCurve(points, 1, mostLines)
-		if c == nil || len(c.pieces) < 2 || len(points) < pointsForNumber*c.numbers() {
+		if c == nil || len(c.pieces) < 2 || len(points) < pointsForNumber*c.numbers() || !c.told(points) {
 			continue
 		}
 		if fitCurve(x.samplesOf(v, way, true), 1, 2*len(c.pieces)-1) != nil || bends(points, c.numbers()/2) {

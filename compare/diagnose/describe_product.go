@@ -35,47 +35,10 @@ func describeOperand(x *difference) *Description {
 	if d := mixedOperand(x, o); d != nil {
 		return d
 	}
-	if d := otherChannelsRead(x, o); d != nil {
-		return d
-	}
 	if d := channelsAmong(o.all, o.of); d != nil {
 		return d
 	}
 	return &o.Description
-}
-
-// otherChannelsRead describes an operand with wrong channels if each wrong channel equals another channel of the right operand.
-func otherChannelsRead(x *difference, o *solvedOperand) *Description {
-	width, rows := o.all[0].shape[1], 0
-	for n := range o.all {
-		rows += o.all[n].shape[0]
-	}
-	if width > mostMixed || rows < leastAChannel {
-		return nil
-	}
-	m := mixture{of: theResult, n: width, at: 1, coefs: make([]float64, width*width)}
-	d := &Description{Kind: "described.channels", Of: o.of}
-	for c := range width {
-		from := c
-		if countRows(o.all, width, func(o *observed, row int) bool { return wrongElement(o, row+c) }) > 0 {
-			for from = range width + 1 {
-				if from == width {
-					return nil
-				}
-				if from != c && countRows(o.all, width, func(o *observed, row int) bool { return !o.has(row+c, o.value[row+from]) }) == 0 {
-					break
-				}
-			}
-			d.Elements, d.Explained = d.Elements+1, d.Explained+1
-			d.Cases = oneMore(d.Cases, channelWords(c, from))
-		}
-		m.coefs[c*width+from] = 1
-	}
-	if d.Explained == 0 {
-		return nil
-	}
-	x.draft(d).proposes = m.mistakes(order.AxisChannel, o.of, o.at)
-	return d
 }
 
 // solvedOperand is the operand of the product at the end of the entries, as the results need it.

@@ -162,11 +162,11 @@ func (f *fit) proposals(s *search, axes []axis, set []int, d *Description, at ed
 }
 
 // modelAxes reports whether numbers along some axes may be parameters of the model: no axis counts tokens, keys or distances. An axis of heads that is
-// computed from channels must be the only axis.
+// computed from channels may only be together with layers.
 func modelAxes(axes []axis, set []int) bool {
 	return len(set) > 0 && !slices.ContainsFunc(set, func(a int) bool {
 		x := &axes[a]
-		return x.letter == order.AxisToken || x.letter == order.AxisKey || x.letter == 0 && x.counts != layerAxis || x.made && len(set) > 1
+		return x.letter == order.AxisToken || x.letter == order.AxisKey || x.letter == 0 && x.counts != layerAxis || x.made && slices.ContainsFunc(set, func(b int) bool { return a != b && axes[b].counts != layerAxis })
 	})
 }
 

@@ -59,7 +59,11 @@ func alongAxis(s *subject, e *Entry, shape []int, m Mistake) (v program.Value, o
 	var all []alongIndex
 	count := 1
 	for name := range strings.SplitSeq(m.Axis, axisSeparator) {
-		x := alongOne(s, e, shape, name, v.Shape, len(numbers)/count)
+		own := len(numbers) / count
+		if name != layersAxis && strings.HasSuffix(m.Axis, axisSeparator+layersAxis) {
+			own /= max(s.m.List.Config.NumLayers, 1)
+		}
+		x := alongOne(s, e, shape, name, v.Shape, own)
 		if x.of == nil || len(shape) == 0 {
 			return v, false
 		}

@@ -45,7 +45,7 @@ func TestMixedValuesAreNamed(t *testing.T) {
 				w := squareOf16().matrix[i%16]
 				y[i] += (w[3] - w[7]) * (in[0][i/16*16+7] - in[0][i/16*16+3])
 			}
-		}, "value.mixed", "the channels of layers.*.self_attn.context are sums of channels: channel 3 is channel 7; channel 7 is channel 3"},
+		}, "indexes.others", "layers.*.self_attn.context has at channels 3, 7 what belongs at 7, 3"},
 		{squareOf16(), func(in [][]float64, y []float64) {
 			for i := range y {
 				w := squareOf16().matrix[i%16]

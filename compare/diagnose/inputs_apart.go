@@ -95,6 +95,62 @@ func apartInputs(s *search) iter.Seq[Mistake] {
 	return slices.Values(all)
 }
 
+// inPlace yields steps that read an input in other places than the step of the result, after the operation has overwritten the input with its result: the
+// second half of a rotation that is done in place reads the new first half.
+func inPlace(s *search) iter.Seq[Mistake] {
+	t := s.first.signed(s.m)
+	var all []Mistake
+	for _, i := range t.Firsts() {
+		for a, v := range t.Steps[i].Args {
+			if t.Steps[v.Step].Prim != program.Input || spreads(t, v) || product(t.Steps[v.Step].Shape) != product(t.Out.Shape) {
+				continue
+			}
+			at := t.PlaceOf(i)
+			at.Arg = a
+			all = append(all, Mistake{Kind: "input.overwritten", Place: s.site(s.first, i), Of: s.step(s.first, i), By: s.value(s.first, t.Result(v.Step)), Edit: placed(at)})
+		}
+	}
+	return slices.Values(all)
+}
+
+// readOverwritten puts the port's own result in place of an input, for one step. The result lies where another step reads the input in the result's order.
+func readOverwritten(s *subject, e *Entry, m Mistake) *program.Edited {
+	y, _ := e.Target()
+	return s.at(e, s.place(m), func(ed *edit.Editor, v program.Var) program.Var {
+		if e.Program.Steps[v.Step].Prim != program.Input {
+			return ed.Fail("input")
+		}
+		from := program.Value{Shape: e.Program.Steps[v.Step].Shape}
+		from.Data = make([]float64, product(from.Shape))
+		if !writtenOver(e.Program, v.Step, y, from.Data) {
+			return ed.Fail("shapes")
+		}
+		o := ed.Other(from)
+		return program.Var{Step: o.Step, Off: v.Off, Shape: v.Shape, Stride: v.Stride}
+	})
+}
+
+// writtenOver writes a result over the input that a step of the program reads in the result's order. It is false if no step reads all of the input so.
+func writtenOver(p *program.Program, input int, y, to []float64) bool {
+	for i := range p.Steps {
+		for _, v := range p.Steps[i].Args {
+			if v.Step != input || !slices.Equal(v.Shape, p.Out.Shape) || len(y) != len(to) {
+				continue
+			}
+			for n, x := range y {
+				at := v.Off
+				for k := len(v.Shape) - 1; k >= 0; k-- {
+					at += n % v.Shape[k] * v.Stride[k]
+					n /= v.Shape[k]
+				}
+				to[at] = x
+			}
+			return true
+		}
+	}
+	return false
+}
+
 // sourcesOf are the captured tensors, and streams of stacks, with some number of elements, without the tensor that is read.
 func sourcesOf(s *search, own string, elements int) []source {
 	var all []source

@@ -64,6 +64,12 @@ func TestOtherInputsAreApplied(t *testing.T) {
 		makes(t, m, gated, c.m, both(act, c.want, times))
 	}
 
+	added := both(both(act, read(t, m, "layers.1.mlp.up_proj", 2), times), read(t, m, "layers.0.mlp.gated", 2), plus)
+	makes(t, m, gated, Mistake{Kind: "result.accumulated"}, added)
+	if d, err := m.Apply(Mistake{Kind: "result.accumulated"}, operationOf(t, m, "layers.0.mlp.gated", 2)); d != nil || err != nil {
+		t.Errorf("the first layer has no layer before, and is edited: %v", err)
+	}
+
 	cache := withinProgram(t, m, 3)
 	old, fresh := read(t, m, "layers.0.self_attn.k_rope", 0), read(t, m, "layers.0.self_attn.k_rope", 1)
 	other, otherFresh := read(t, m, "layers.2.self_attn.k_rope", 0), read(t, m, "layers.2.self_attn.k_rope", 1)

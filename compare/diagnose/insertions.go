@@ -70,11 +70,15 @@ func insertedNumber(s *subject, e *Entry, m Mistake) *program.Edited {
 	})
 }
 
-// addends yields captured tensors that are added to the result, or to an input of the program. The port may not store a sum within the program.
+// addends yields captured tensors that are added to the result, or to an input of the program, and the result of the layer before. The port may not store
+// a sum within the program.
 func addends(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		t := s.first.signed(s.m)
 		own := s.m.List.Entries[s.first.Node.Entry].Name
+		if !yield(Mistake{Kind: "result.accumulated", By: tensorTerm(own)}) {
+			return
+		}
 		for _, other := range capturedLike(s, own) {
 			for _, i := range s.places(t) {
 				for _, rounding := range []Rounding{"", Unstored} {
@@ -92,6 +96,20 @@ func addends(s *search) iter.Seq[Mistake] {
 			}
 		}
 	}
+}
+
+// accumulated adds the port's result of the same operation in the layer before.
+func accumulated(s *subject, e *Entry, _ Mistake) *program.Edited {
+	v, ok := s.tensor(e, source{name: before(s.m.List.Entries[e.Node.Entry].Name)})
+	if !ok {
+		return nil
+	}
+	return s.at(e, edit.Place{Arg: result}, func(ed *edit.Editor, x program.Var) program.Var {
+		if !slices.Equal(v.Shape, x.Shape) {
+			return ed.Fail("shapes")
+		}
+		return ed.R(ed.Add("", x, ed.Other(v)))
+	})
 }
 
 // addend adds a captured tensor of the entry's layer to a value, or subtracts it.

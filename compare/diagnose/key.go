@@ -48,6 +48,7 @@ func (m Mistake) Key() string {
 	if m.Tokens.Some {
 		add("tokens", "some"+m.Tokens.From.key())
 	}
+	add("only", string(m.Only))
 	if m.Others.Less {
 		add("others", "less")
 	}

@@ -42,6 +42,8 @@ type Mistake struct {
 	Runs Runs `json:"runs,omitempty"`
 	// Tokens are the tokens with the mistake, if other tokens are right.
 	Tokens Tokens `json:"tokens,omitzero"`
+	// Only are the heads, streams or channels of the result with the mistake, or tokens by their positions, if the others are right: "heads=2-3".
+	Only Spots `json:"only,omitempty"`
 	// Numbers has the number of each index of Axis, or of each block of a matrix, in order. With several axes, the last axis varies fastest, and an
 	// axis of layers has all layers of the model. A curve has how many polynomials it is made of, the numbers from which on the next polynomial holds, and
 	// for each polynomial the middle and half the length of its part, how many powers of (x-middle)/half it has, and their factors, the constant first.

@@ -87,6 +87,10 @@ func (s *search) hypothesis(m Mistake) hypothesis {
 	if m.X.Has {
 		h.number = m.X.Value
 	}
+	if m.Only != "" {
+		h.edit, h.at = nil, edit.Place{}
+		h.solved += strings.Count(string(m.Only), ",") + 1
+	}
 	if m.Tokens.Some {
 		h.edit, h.at = nil, edit.Place{}
 		for _, e := range s.entries {
@@ -143,7 +147,7 @@ func (s *search) name(h hypothesis) Name {
 	m := h.is
 	if d, ok := s.edit(m); ok && m.Kind == "" {
 		spelled := editMistake(s.subject, s.first, d)
-		spelled.Edit, spelled.Tokens = m.Edit, m.Tokens
+		spelled.Edit, spelled.Tokens, spelled.Only = m.Edit, m.Tokens, m.Only
 		m = spelled
 	}
 	m = withCode(s.subject, s.first, m)

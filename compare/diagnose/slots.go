@@ -258,10 +258,22 @@ func repeated(right, now []slot) (Mistake, bool) {
 		return Mistake{}, false
 	case len(again) == 1:
 		return Mistake{Kind: "cache.slot-repeated", Runs: makeRuns(slotRun(again[0].From, of))}, true
-	case known == len(again) && ring > 0:
+	case known == len(again) && ring > 0 && isRing(right, now, ring):
 		return Mistake{Kind: "cache.ring", N: ring, Runs: makeRuns(again...)}, true
+	case known == len(again):
+		return Mistake{Kind: "cache.slots-repeated", Runs: makeRuns(again...)}, true
 	}
 	return Mistake{Kind: "cache.slots-of-another", Runs: makeRuns(again...)}, true
+}
+
+// isRing reports whether no slot holds its own token where a ring of some slots has overwritten the token.
+func isRing(right, now []slot, ring int) bool {
+	for k := range now {
+		if k+ring < len(now) && now[k] == right[k] {
+			return false
+		}
+	}
+	return true
 }
 
 // lastSlots yields results that are the last slot, along one axis, of a tensor of the pass before.

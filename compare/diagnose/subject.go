@@ -30,7 +30,17 @@ func (m *Model) Apply(mistake Mistake, e *Entry) (*program.Edited, error) {
 func (s *subject) apply(m Mistake, e *Entry) *program.Edited {
 	if m.Tokens.Some {
 		m.Tokens = Tokens{}
-		return onlyInTokens(s, e, s.apply(m, e))
+		axis := tokenAxis(s, e)
+		if axis < 0 {
+			return nil
+		}
+		left, _ := e.leftTokens(axis)
+		return onlyIn(s, e, s.apply(m, e), axis, left)
+	}
+	if m.Only != "" {
+		axis, has := m.Only.along(s, e)
+		m.Only = ""
+		return onlyIn(s, e, s.apply(m, e), axis, has)
 	}
 	if m == (Mistake{}) {
 		return nil

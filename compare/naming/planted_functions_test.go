@@ -92,6 +92,7 @@ func TestOtherMistakesAreNoFunctions(t *testing.T) {
 			return x * sigmoid(x+p.In[0].Data[i]/8)
 		})},
 		{"a staircase", "llama", "act_fn", ofEach(func(x float64) float64 { x = math.Round(37*x) / 37; return x * sigmoid(x) })},
+		{"a saturated function", "gemma2", "scores_softcap", ofEach(func(x float64) float64 { return 2 * math.Tanh(40*x*(1+math.Sin(1e3*x)/3)) })},
 		{"noise of rows", "llama", norms, normTimes(func(row []float64) float64 { return 2 + math.Sin(1e3*row[0]) })},
 	} {
 		for _, d := range []hooks.DType{hooks.F32, hooks.BF16} {

@@ -1,0 +1,200 @@
+package diagnose
+
+import (
+	"slices"
+
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/program"
+	"github.com/tracediff/tracediff/order/program/edit"
+)
+
+// A kernel that works in blocks writes or reads a block in the wrong place: a block of the result, or of an operand, has the elements of other indexes of
+// an axis. The axis counts channels, heads or keys, or tokens, by their position in the sequence; the indexes are the same in all entries.
+
+// mostMovedRuns is the largest number of runs of indexes that are moved.
+const mostMovedRuns = 64
+
+// otherIndexes describes results, or values within the operation, that have at some indexes of an axis the elements of other indexes.
+func otherIndexes(x *difference) *Description {
+	part := partOfAxis(x.search)
+	all := []inner{{of: theResult, at: edit.Place{Arg: result}, all: x.results}}
+	for _, v := range x.inners() {
+		if !v.number {
+			all = append(all, v)
+		}
+	}
+	for n, v := range all {
+		axes := v.all[0].axes
+		for k := range v.all[0].shape {
+			only := Spots("")
+			if n == 0 { // the other indexes of the result are right
+				only = part
+			}
+			m := moved{value: v, axis: k, letter: order.AxisChannel, only: only}
+			if axes != "" {
+				m.letter = axes[k]
+			} else if k < len(v.all[0].shape)-1 {
+				continue
+			}
+			if d := m.describe(x); d != nil {
+				return d
+			}
+		}
+	}
+	return nil
+}
+
+// moved is a value with an axis along which elements may come from other indexes.
+type moved struct {
+	value  inner
+	axis   int
+	letter byte
+	only   Spots // the part of the result that is looked at
+}
+
+// describe finds the indexes whose elements come from other indexes. It is nil if a wrong index has no source.
+func (m *moved) describe(x *difference) *Description {
+	size, wrong, each := 0, map[int]int{}, map[int]int{}
+	for n := range m.value.all {
+		o := &m.value.all[n]
+		if len(o.shape) <= m.axis || o.shape[m.axis] < 2 && m.letter != order.AxisToken {
+			return nil
+		}
+		first, along := firstIndex(x.search, o, m.letter), o.along(m.axis)
+		size = max(size, first+o.shape[m.axis])
+		for i := range o.want {
+			if m.looks(x, o, i) {
+				each[first+along(i)]++
+				if wrongElement(o, i) {
+					wrong[first+along(i)]++
+				}
+			}
+		}
+	}
+	if len(wrong) == 0 || len(wrong) == size && size > 1 || len(wrong)*size*len(m.value.all[0].want)/max(m.value.all[0].shape[m.axis], 1) > mostCompared {
+		return nil
+	}
+	from := slices.Repeat([]int{-1}, size)
+	for i := range size {
+		if from[i] = i; wrong[i] == 0 {
+			continue
+		}
+		if each[i] < leastAChannel || 2*wrong[i] < each[i] {
+			return nil
+		}
+		if from[i] = m.source(x, i, from[:i]); from[i] < 0 {
+			return nil
+		}
+	}
+	var runs []sourceRun
+	for a := 0; a < size; {
+		b := run(from, a)
+		if from[a] != a {
+			runs = append(runs, sourceRun{From: a, To: b, Is: from[a]})
+		}
+		a = b
+	}
+	if len(runs) > mostMovedRuns {
+		return nil
+	}
+	d := &Description{Kind: "described.indexes", Of: m.value.of, By: axisWords(m.letter), Explained: len(wrong), Elements: len(wrong)}
+	for _, r := range runs {
+		d.Cases = oneMore(d.Cases, endsWords(r.From, r.To)+fromWords+endsWords(r.Is, r.Is+r.To-r.From))
+	}
+	rank := len(m.value.all[0].shape)
+	x.draft(d).proposes = []Mistake{{
+		Kind: "indexes.others", Of: m.value.of, Axis: axisWords(m.letter), K: rank - m.axis, Runs: makeRuns(runs...), Only: m.only, Edit: placed(m.value.at),
+	}}
+	return d
+}
+
+// looks reports whether an element is in the part of the result that is looked at.
+func (m *moved) looks(x *difference, o *observed, i int) bool {
+	if m.only == "" {
+		return true
+	}
+	axis, has := m.only.along(x.subject, o.e)
+	return axis != m.axis && axis >= 0 && has[o.along(axis)(i)]
+}
+
+// source is the index of the right value that has the elements of an index in all entries; −1 for none. It continues the run of the index before where it can.
+func (m *moved) source(x *difference, i int, before []int) int {
+	size := 0
+	for n := range m.value.all {
+		size = max(size, firstIndex(x.search, &m.value.all[n], m.letter)+m.value.all[n].shape[m.axis])
+	}
+	if i > 0 && before[i-1] != i-1 && m.has(x, i, before[i-1]+1) {
+		return before[i-1] + 1
+	}
+	for k := range size {
+		if k != i && m.has(x, i, k) {
+			return k
+		}
+	}
+	return -1
+}
+
+// has reports whether the elements of index i are those of index k of the right value, in every entry that has i.
+func (m *moved) has(x *difference, i, k int) bool {
+	for n := range m.value.all {
+		o := &m.value.all[n]
+		first := firstIndex(x.search, o, m.letter)
+		stride, size := product(o.shape[m.axis+1:]), o.shape[m.axis]
+		at, from := i-first, k-first
+		if at < 0 || at >= size {
+			continue
+		}
+		if from < 0 || from >= size {
+			return false
+		}
+		for block := 0; block < len(o.want); block += stride * size {
+			for c := range stride {
+				to := block + at*stride + c
+				if m.looks(x, o, to) && !silent(o, to) && !o.has(to, o.value[block+from*stride+c]) {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// ofOtherIndexes puts elements of other indexes of an axis in the places of some indexes. Indexes of tokens are positions. It is nil if the pass lacks a
+// source.
+func ofOtherIndexes(s *subject, e *Entry, m Mistake) *program.Edited {
+	return s.at(e, s.place(m), func(ed *edit.Editor, v program.Var) program.Var {
+		axis, first := len(v.Shape)-m.K, 0
+		if m.K < 1 || axis < 0 {
+			return ed.Fail("axis")
+		}
+		if m.Axis == axisWords(order.AxisToken) {
+			first = s.m.Passes[e.Node.Pass].Past
+		}
+		var all []program.Var
+		at := 0
+		for _, r := range m.Runs.list() {
+			from, to, is := r.From-first, r.To-first, r.Is-first
+			if cut := at - from; cut > 0 {
+				from, is = from+cut, is+cut
+			}
+			if to = min(to, v.Shape[axis]); from >= to {
+				continue
+			}
+			if is < 0 || is+to-from > v.Shape[axis] {
+				return ed.Fail("index")
+			}
+			if at < from {
+				all = append(all, ed.Slice(v, axis, at, from))
+			}
+			all = append(all, ed.Slice(v, axis, is, is+to-from))
+			at = to
+		}
+		if len(all) == 0 {
+			return v
+		}
+		if at < v.Shape[axis] {
+			all = append(all, ed.Slice(v, axis, at, v.Shape[axis]))
+		}
+		return ed.Cat(axis, all...)
+	})
+}
