@@ -26,7 +26,7 @@ func stages() []stage {
 		{"steps of earlier or later values", besides, tried(shiftedSteps)},
 		{"activations by other formulas", besides, tried(activationVariants)},
 		{"activations with another number", besides, tried(numberedActivations, beyondLimits)},
-		{"clipped values", besides, tried(clippings)},
+		{"clipped values", besides, tried(clippings, wholeResults)},
 		{"rows of zeros", besides, zeroRows},
 		{"dropout", besides, tried(dropout)},
 		{"moved rows", besides, movedRows},

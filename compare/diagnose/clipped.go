@@ -44,6 +44,26 @@ func clippings(s *search) iter.Seq[Mistake] {
 	}
 }
 
+// wholeResults yields a result that is rounded to whole numbers, or cut to whole numbers, if all its unexplained elements are whole.
+func wholeResults(s *search) iter.Seq[Mistake] {
+	return func(yield func(Mistake) bool) {
+		for _, e := range s.entries {
+			y, _ := e.Target()
+			for _, i := range e.Left {
+				if y[i] != math.Trunc(y[i]) {
+					return
+				}
+			}
+		}
+		m := Mistake{Kind: "value.on-grid", Of: theResult, X: some(1), Edit: placed(edit.Place{Arg: result})}
+		if !yield(m) {
+			return
+		}
+		m.Rounding = TowardZero
+		yield(m)
+	}
+}
+
 // cutOff gives the result a lower limit, an upper limit, or both.
 func cutOff(_ *subject, e *Entry, m Mistake) *program.Edited {
 	ed, y := edit.NewEditor(e.Program), e.Program.Out

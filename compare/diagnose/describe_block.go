@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order/program"
 	"github.com/tracediff/tracediff/order/program/edit"
 )
@@ -70,6 +71,9 @@ func statisticsOfRows(x *difference) *Description {
 			if values == nil {
 				break
 			}
+			for n := range values { // the port stores the statistic in place of the operand
+				floats.RoundAll(x.first.Call.DType, values[n])
+			}
 			if g, ok := multipleOf(inner.all, values, false); !ok || !g.has(1) {
 				continue
 			}
@@ -119,6 +123,6 @@ func asStatistic(s *subject, e *Entry, m Mistake) *program.Edited {
 		if !ok {
 			return ed.Fail("shapes")
 		}
-		return ed.Expand(x, v.Shape)
+		return ed.Expand(ed.R(x), v.Shape)
 	})
 }
