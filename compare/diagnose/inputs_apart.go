@@ -95,14 +95,15 @@ func apartInputs(s *search) iter.Seq[Mistake] {
 	return slices.Values(all)
 }
 
-// inPlace yields steps that read an input in other places than the step of the result, after the operation has overwritten the input with its result: the
-// second half of a rotation that is done in place reads the new first half.
+// inPlace yields steps that read a part of an input after the operation has overwritten the input with its result: the second half of a rotation that is
+// done in place reads the new first half.
 func inPlace(s *search) iter.Seq[Mistake] {
 	t := s.first.signed(s.m)
 	var all []Mistake
 	for _, i := range t.Firsts() {
 		for a, v := range t.Steps[i].Args {
-			if t.Steps[v.Step].Prim != program.Input || spreads(t, v) || product(t.Steps[v.Step].Shape) != product(t.Out.Shape) {
+			size := product(t.Steps[v.Step].Shape)
+			if t.Steps[v.Step].Prim != program.Input || product(v.Shape) >= size || size != product(t.Out.Shape) {
 				continue
 			}
 			at := t.PlaceOf(i)

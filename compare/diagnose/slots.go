@@ -260,7 +260,7 @@ func repeated(right, now []slot) (Mistake, bool) {
 		return Mistake{Kind: "cache.slot-repeated", Runs: makeRuns(slotRun(again[0].From, of))}, true
 	case known == len(again) && ring > 0 && isRing(right, now, ring):
 		return Mistake{Kind: "cache.ring", N: ring, Runs: makeRuns(again...)}, true
-	case known == len(again):
+	case known == len(again) && ring != 0:
 		return Mistake{Kind: "cache.slots-repeated", Runs: makeRuns(again...)}, true
 	}
 	return Mistake{Kind: "cache.slots-of-another", Runs: makeRuns(again...)}, true

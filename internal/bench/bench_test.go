@@ -161,6 +161,14 @@ func TestDrawnRuns(t *testing.T) {
 	}
 	results := seenIn(t, dir)
 	sound(t, results)
+	for i := range results {
+		r := &results[i]
+		for _, n := range r.Names {
+			if n.asked() && (n.otherVerdict == wrong || n.otherVerdict == unread) {
+				t.Logf("%s at level %d: %s, where the class of its name is not tried, is said to be: %s", r.Name, r.Level, n.Role, n.Other.Text())
+			}
+		}
+	}
 	t.Log(goalTable(results))
 }
 
