@@ -2,42 +2,47 @@ package diagnose
 
 import (
 	"math"
-	"slices"
 	"strconv"
 
 	"github.com/tracediff/tracediff/order/program"
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-const (
-	mostAtOnce = 64 // indexes of an axis that are tried
-	lastIndex  = -1
-)
+// mostAtOnce is how many indexes of an axis, and which sizes of blocks, are tried.
+const mostAtOnce = 64
 
-// oneIndexed describes values within the operation that repeat the right value of a single index at all indexes of an axis. Examples are
-// the scale of a single token for all tokens, and the coefficient of the first stream for all streams.
+// indexRules are the indexes of an axis of a size whose values a port has at index i.
+var indexRules = map[Kind]func(m Mistake, i, size int) int{
+	"value.of-one-index":    func(m Mistake, _, _ int) int { return m.N },
+	"value.of-last-index":   func(_ Mistake, _, size int) int { return size - 1 },
+	"value.of-index-before": func(_ Mistake, i, _ int) int { return max(i-1, 0) },
+	"value.of-index-after":  func(_ Mistake, i, size int) int { return min(i+1, size-1) },
+	"value.of-block-index":  func(m Mistake, i, size int) int { return min(i-i%max(m.N, 1)+m.K, size-1) },
+}
+
+// oneIndexed describes values within the operation that have the right values of other indexes of an axis, by a rule. Examples are the scale of a single
+// token for all tokens, the scale of the first token of each block, and the coefficient of the first stream for all streams.
 func oneIndexed(x *difference) *Description {
 	for _, inner := range x.inners() {
 		first := &inner.all[0]
 		for a := range first.shape {
-			for _, index := range indexesOf(inner.all, a) {
-				if !hasOneIndex(inner.all, a, index) {
+			for _, m := range indexesOf(inner.all, a) {
+				if !hasIndexes(inner.all, a, m) {
 					continue
 				}
-				counts := strconv.Itoa(a)
+				m.Of, m.Axis, m.M, m.Edit = inner.of, strconv.Itoa(a), a, placed(inner.at)
 				if len(first.axes) == len(first.shape) {
-					counts = axisWords(first.axes[a])
+					m.Axis = axisWords(first.axes[a])
 				}
-				d := &Description{Kind: "described.index", Of: inner.of, By: axisName("", counts)}
+				d := &Description{Kind: "described.index", Of: inner.of, By: axisName("", m.Axis), Values: []float64{float64(m.N)}}
 				for n := range inner.all {
 					d.Elements += len(inner.all[n].want)
 				}
 				d.Explained = d.Elements
-				m := Mistake{Kind: "value.of-one-index", Of: inner.of, Axis: counts, N: index, M: a, Edit: placed(inner.at)}
-				if d.Values = []float64{float64(index)}; index == lastIndex {
-					d.Kind, d.Values, m.Kind, m.N = "described.last-index", nil, "value.of-last-index", 0
+				if m.Kind != "value.of-one-index" {
+					d.Kind, d.Values = "described.last-index", nil
 				}
-				x.draft(d).proposes = []Mistake{m}
+				x.draft(d).proposes, x.draft(d).quiet = []Mistake{m}, !repeatsOne(m)
 				return d
 			}
 		}
@@ -45,37 +50,43 @@ func oneIndexed(x *difference) *Description {
 	return nil
 }
 
-// indexesOf lists the last index of an axis, then the first [mostAtOnce] indexes that all values have. The list is empty if the axis has
-// size 1 in all values.
-func indexesOf(all []observed, axis int) (indexes []int) {
-	least := math.MaxInt
+// repeatsOne reports whether a mistake repeats the value of a single index.
+func repeatsOne(m Mistake) bool {
+	return m.Kind == "value.of-one-index" || m.Kind == "value.of-last-index"
+}
+
+// indexesOf lists rules for an axis: the last index, the first [mostAtOnce] indexes that all values have, the neighbour, and an index of each block. The
+// list is empty if the axis has size 1 in all values.
+func indexesOf(all []observed, axis int) (rules []Mistake) {
+	least, most := math.MaxInt, 0
 	for n := range all {
-		least = min(least, all[n].shape[axis])
+		least, most = min(least, all[n].shape[axis]), max(most, all[n].shape[axis])
 	}
-	most := slices.MaxFunc(all, func(a, b observed) int { return a.shape[axis] - b.shape[axis] }).shape[axis]
 	if most < 2 {
 		return nil
 	}
-	indexes = []int{lastIndex}
+	rules = []Mistake{{Kind: "value.of-last-index"}}
 	for i := range min(least, mostAtOnce) {
-		indexes = append(indexes, i)
+		rules = append(rules, Mistake{Kind: "value.of-one-index", N: i})
 	}
-	return indexes
+	rules = append(rules, Mistake{Kind: "value.of-index-before"}, Mistake{Kind: "value.of-index-after"})
+	for n := 2; n < min(most, mostAtOnce); n++ {
+		for k := range n {
+			rules = append(rules, Mistake{Kind: "value.of-block-index", N: n, K: k})
+		}
+	}
+	return rules
 }
 
-// hasOneIndex reports whether the port repeats the right value of a single index at all indexes of an axis, and whether enough elements
-// are wrong for the repetition.
-func hasOneIndex(all []observed, axis, index int) bool {
-	wrong := 0
+// hasIndexes reports whether the port has the right values of other indexes of an axis, by a rule, and whether enough elements are wrong for the rule.
+func hasIndexes(all []observed, axis int, m Mistake) bool {
+	rule, wrong := indexRules[m.Kind], 0
 	for n := range all {
 		o := &all[n]
 		stride, size := product(o.shape[axis+1:]), o.shape[axis]
-		at := index
-		if index == lastIndex {
-			at = size - 1
-		}
 		for i, want := range o.want {
-			from := i + (at-i/stride%size)*stride
+			own := i / stride % size
+			from := i + (rule(m, own, size)-own)*stride
 			if silent(o, i) {
 				continue
 			}
@@ -90,20 +101,25 @@ func hasOneIndex(all []observed, axis, index int) bool {
 	return wrong >= shownElements/2
 }
 
-// ofOneIndex repeats a single index of a value at all indexes of an axis.
-func ofOneIndex(s *subject, e *Entry, m Mistake) *program.Edited {
+// ofOtherIndexes gives a value the values of other indexes of an axis, by a rule.
+func ofOtherIndexes(s *subject, e *Entry, m Mistake) *program.Edited {
 	return s.at(e, s.place(m), func(ed *edit.Editor, v program.Var) program.Var {
-		shape := v.Shape
-		if m.M < 0 || m.M >= len(shape) {
+		if m.M < 0 || m.M >= len(v.Shape) {
 			return ed.Fail("shapes")
 		}
-		at := m.N
-		if m.Kind == "value.of-last-index" {
-			at = shape[m.M] - 1
+		size := v.Shape[m.M]
+		if repeatsOne(m) {
+			at := indexRules[m.Kind](m, 0, size)
+			if at < 0 || at >= size {
+				return ed.Fail("shapes")
+			}
+			return ed.Expand(ed.Slice(v, m.M, at, at+1), v.Shape)
 		}
-		if at < 0 || at >= shape[m.M] {
-			return ed.Fail("shapes")
+		from := program.Value{Shape: v.Shape, Data: make([]float64, product(v.Shape))}
+		stride := product(v.Shape[m.M+1:])
+		for i := range from.Data {
+			from.Data[i] = float64(indexRules[m.Kind](m, i/stride%size, size))
 		}
-		return ed.Expand(ed.Slice(v, m.M, at, at+1), shape)
+		return ed.Gather(m.M, v, ed.Other(from))
 	})
 }

@@ -74,6 +74,9 @@ func TestSumsAndRowsAreApplied(t *testing.T) {
 		})},
 		{Mistake{Kind: "value.of-one-index", Axis: "tokens", N: 1, M: 1, Edit: placed(atScale)}, rows(func(int) float64 { return squares(width, one) })},
 		{Mistake{Kind: "value.of-last-index", Axis: "tokens", M: 1, Edit: placed(atScale)}, rows(func(int) float64 { return squares(2*width, one) })},
+		{Mistake{Kind: "value.of-block-index", Axis: "tokens", N: 2, M: 1, Edit: placed(atScale)}, rows(func(at int) float64 { return squares(at/(2*width)*2*width, one) })},
+		{Mistake{Kind: "value.of-index-before", Axis: "tokens", M: 1, Edit: placed(atScale)}, rows(func(at int) float64 { return squares(max(at-width, 0), one) })},
+		{Mistake{Kind: "value.of-index-after", Axis: "tokens", M: 1, Edit: placed(atScale)}, rows(func(at int) float64 { return squares(min(at+width, 2*width), one) })},
 		{Mistake{Kind: "value.of-rank", N: 2, Edit: placed(atScale, atX)}, func() []float64 {
 			y := make([]float64, len(x))
 			for at := 0; at < len(x); at += width {

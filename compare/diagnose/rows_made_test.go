@@ -81,3 +81,26 @@ func TestSumsAndRowsAreNamed(t *testing.T) {
 		}
 	}
 }
+
+// A norm whose scale is that of another token, by a rule, is named; a scale of another token by no rule is not.
+func TestScalesOfOtherTokensAreNamed(t *testing.T) {
+	norm, w := plainNorm(), wave(16, 5)
+	of := func(token func(i int) int) func(in [][]float64, y []float64) {
+		return func(in [][]float64, y []float64) {
+			for i := range y {
+				y[i] = in[0][i] / math.Sqrt(meanSquare(in[0][16*token(i/16):], 16, 16)+0.01) * w[i%16]
+			}
+		}
+	}
+	another := of(func(i int) int { return []int{0, 3, 1, 1, 6, 5, 2, 7}[i] })
+	for _, c := range []rowPlant{
+		{"value.of-block-index(of=step:rms_norm.rsqrt,n=4,m=1,axis=tokens)", norm, of(func(i int) int { return i / 4 * 4 }), another},
+		{"value.of-block-index(of=step:rms_norm.rsqrt,n=3,m=1,axis=tokens)", norm, of(func(i int) int { return i / 3 * 3 }), another},
+		{"value.of-block-index(of=step:rms_norm.rsqrt,n=3,m=1,k=2,axis=tokens)", norm, of(func(i int) int { return min(i/3*3+2, 7) }), another},
+		{"value.of-index-before(of=step:rms_norm.rsqrt,m=1,axis=tokens)", norm, of(func(i int) int { return max(i-1, 0) }), another},
+		{"value.of-index-after(of=step:rms_norm.rsqrt,m=1,axis=tokens)", norm, of(func(i int) int { return min(i+1, 7) }), another},
+		{"value.of-one-index(of=step:rms_norm.rsqrt,n=3,m=1,axis=tokens)", norm, of(func(int) int { return 3 }), another},
+	} {
+		c.look(t)
+	}
+}

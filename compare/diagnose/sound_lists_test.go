@@ -56,7 +56,7 @@ var changeNothing = []struct{ kinds, why string }{
 var notReached = []struct{ kinds, why string }{
 	{"described.", "how a tensor differs, and no mistake"},
 	{"addends.inserted factors.inserted heads.others input.truncated input.whole mask.first-key mask.last-key slopes.inserted value.formula value.other weight.factors weight.input-factors weight.shifted weights.of-another-layer", "a description of a port's tensors proposes them: TestDescriptionsAreConfirmed"},
-	{"factor.by-late-position factor.by-position norm.about-mean number.of-layers sum.terms value.mixed value.of-last-index value.on-grid value.of-one-index value.of-rank", "a description of a port's tensors proposes them: TestSumsAndRowsAreNamed, TestSumsAndRowsAreApplied, TestMixedValuesAreNamed, TestValuesOnAGridAreNamed"},
+	{"factor.by-late-position factor.by-position norm.about-mean number.of-layers sum.terms value.mixed value.of-block-index value.of-index-after value.of-index-before value.of-last-index value.on-grid value.of-one-index value.of-rank", "a description of a port's tensors proposes them: TestSumsAndRowsAreNamed, TestSumsAndRowsAreApplied, TestMixedValuesAreNamed, TestValuesOnAGridAreNamed"},
 	{"indexes.others value.statistic", "a description of a port's tensors proposes them: TestBlocksAreNamed"},
 	{"number.over-statistic number.statistic", "a description of a port's tensors proposes them: TestNumbersOfRowsMadeInLoopsAreNamed"},
 	{"function.", "a description of a port's tensors proposes them: TestFunctionsInPlainLoopsAreNamed of package naming"},
