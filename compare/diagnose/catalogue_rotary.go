@@ -96,6 +96,7 @@ func rotaryRows() []Row {
 		// The angles.
 		{Kind: "rope.angles-in-turns", Words: "the angles are multiplied by {x}: turns and radians are confused", Pages: slices.Concat(anglePages, scoresPages), Apply: otherFrequencies, Class: edit.Known},
 		{Kind: "rope.angles-in-half-turns", Words: "the angles are multiplied by {x}: half turns and radians are confused", Pages: slices.Concat(anglePages, scoresPages), Apply: otherFrequencies, Class: edit.Known},
+		{Kind: "function.near-in-period", Words: "a function near the {of} takes its place: it is up to {x} off, where {by} is {for}", Pages: []Page{{Anchor: "rotary-precision", Roles: turning}}, Apply: byReducedAngle, Class: edit.Exchanged, Curve: true, Solved: numbersOfCurve},
 		{Kind: "rope.angles-rounded", Words: "the angles are rounded to {dtype} before cosine and sine", Pages: []Page{{Anchor: "rotary-precision", Roles: tables}, {Anchor: "direction-of-rotation", Roles: rotated}}, Apply: otherAngles, Class: edit.Known},
 
 		// Positions.

@@ -104,6 +104,7 @@ func TestSentencesOfRotaryMistakes(t *testing.T) {
 		{Mistake{Kind: "rope.exponents-from-minus-one", X: some(3.16228)}, "the exponents of the rotary frequencies start at -1: all frequencies are multiplied by 3.16228", cos, "rotary-scaling"},
 		{Mistake{Kind: "rope.angles-in-turns", X: some(2 * math.Pi)}, "the angles are multiplied by 6.28319: turns and radians are confused", cos, "rotary-scaling"},
 		{Mistake{Kind: "rope.angles-in-half-turns", X: some(math.Pi)}, "the angles are multiplied by 3.14159: half turns and radians are confused", cos, "rotary-scaling"},
+		{Mistake{Kind: "function.near-in-period", Of: function("cosine"), By: stepTerm("rotary.angle"), For: literal(2.37), X: some(0.056), N: 1}, "a function near the cosine takes its place: it is up to 0.056 off, where step rotary.angle is 2.37", cos, "rotary-precision"},
 		{Mistake{Kind: "rope.angles-rounded", DType: hooks.F16}, "the angles are rounded to float16 before cosine and sine", cos, "rotary-precision"},
 		{Mistake{Kind: "position.first-at", N: 2}, "positions are +2: the first token is at 2", "rotary.cos", "shifted-positions"},
 		{Mistake{Kind: "position.behind-pass", N: -1}, "positions are -1: too small", "rotary.cos", "positions-of-decode-steps"},

@@ -11,10 +11,10 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// positions are those of 8 tokens.
-func positions() []program.Value {
-	v := program.Value{Shape: []int{1, 8}}
-	for p := range 8 {
+// firstPositions are those of the first n tokens.
+func firstPositions(n int) []program.Value {
+	v := program.Value{Shape: []int{1, n}}
+	for p := range n {
 		v.Data = append(v.Data, float64(p))
 	}
 	return []program.Value{v}
@@ -51,14 +51,14 @@ func turnPairs(y []float64, angle func(token, pair int) float64) {
 func TestDescriptionsOfAttention(t *testing.T) {
 	probabilities := operation{"layers.0.self_attn.probs_f32", op.Softmax{}, "bhts", []int{1, 2, 8, 8}, []program.Value{{Shape: []int{1, 2, 8, 8}, Data: wave(128, 1)}}, nil, nil}
 	scores := operation{"layers.0.self_attn.scores", op.Scores{Scale: 0.25}, "bhts", []int{1, 2, 8, 8}, []program.Value{{Shape: []int{1, 2, 8, 8}, Data: wave(128, 1)}, {Shape: []int{1, 1, 8, 8}, Data: wave(64, 7)}}, nil, nil}
-	tables := operation{"rotary.cos", op.Rotary{Theta: 100, Dim: 8, Scaling: "default"}, "btc", []int{1, 8, 8}, positions(), nil, nil}
+	tables := operation{"rotary.cos", op.Rotary{Theta: 100, Dim: 8, Scaling: "default"}, "btc", []int{1, 8, 8}, firstPositions(8), nil, nil}
 	for _, c := range []struct {
 		name  string
 		of    operation
 		wrong func(in [][]float64, y []float64)
 		want  string
 	}{
-		{"a mask", operation{"mask.full", op.Mask{}, "bhts", []int{1, 1, 8, 8}, positions(), nil, nil}, func(_ [][]float64, y []float64) {
+		{"a mask", operation{"mask.full", op.Mask{}, "bhts", []int{1, 1, 8, 8}, firstPositions(8), nil, nil}, func(_ [][]float64, y []float64) {
 			y[5*8+2], y[5*8+7], y[6*8+1] = math.Inf(-1), 0, math.Inf(-1)
 		}, "queries attend to the wrong keys: query 5 attends to keys 7 instead of 2; query 6 does not attend to keys 1 and should"},
 		{"probabilities without the last keys", probabilities, func(in [][]float64, y []float64) {

@@ -51,6 +51,9 @@ func curved(x *difference) *Description {
 			d.Like, x.draft(d).proposes = m.By, append(x.draft(d).proposes, m)
 		}
 	}
+	if m, ok := x.nearCosine(); ok {
+		d.Like, x.draft(d).proposes = m.By, append(x.draft(d).proposes, m)
+	}
 	if len(x.draft(d).proposes) == 0 || x.err != nil {
 		return nil
 	}
@@ -221,13 +224,8 @@ func (x *difference) nearby(v *steered) (m Mistake, ok bool) {
 	}
 	var best *curve
 	for _, way := range []int{asItself, timesInput, timesRight} {
-		points := x.samplesOf(v, way, false)
-		x.m.work += len(points) * mostDegree
-		for degree := 1; degree <= mostDegree && len(points) > 0; degree++ {
-			c := fitCurve(points, degree, mostOfCurve/(degree+1))
-			if c != nil && c.numbers() <= mostOfCurve && pointsForNumber*c.numbers() <= len(points) && (best == nil || c.numbers() < best.numbers()) {
-				best, m.N = c, way
-			}
+		if c := x.fewest(x.samplesOf(v, way, false), best); c != best {
+			best, m.N = c, way
 		}
 	}
 	if best == nil {
@@ -238,6 +236,18 @@ func (x *difference) nearby(v *steered) (m Mistake, ok bool) {
 		Numbers: best.written(), Edit: placed(v.at, v.from),
 	}
 	return m, true
+}
+
+// fewest is the curve with the fewest numbers that goes through points with many points for each number, or another curve if that has as few.
+func (x *difference) fewest(points []sample, best *curve) *curve {
+	x.m.work += len(points) * mostDegree
+	for degree := 1; degree <= mostDegree && len(points) > 0; degree++ {
+		c := fitCurve(points, degree, mostOfCurve/(degree+1))
+		if c != nil && c.numbers() <= mostOfCurve && pointsForNumber*c.numbers() <= len(points) && (best == nil || c.numbers() < best.numbers()) {
+			best = c
+		}
+	}
+	return best
 }
 
 // farthest is the largest difference between the values and the right function, and its argument. It is not ok if too few elements are far from the right

@@ -12,7 +12,7 @@ import (
 // A rule for the first or the last key of a query is read off the keys that the queries of a mask see, or that a softmax gives a weight.
 func TestKeysByARuleAreNamed(t *testing.T) {
 	mask := func(window int) operation {
-		return operation{"mask.full", op.Mask{Window: window}, "bhts", []int{1, 1, 8, 8}, positions(), nil, nil}
+		return operation{"mask.full", op.Mask{Window: window}, "bhts", []int{1, 1, 8, 8}, firstPositions(8), nil, nil}
 	}
 	softmax := operation{"layers.0.self_attn.probs_f32", op.Softmax{}, "bhts", []int{1, 2, 8, 8}, []program.Value{{Shape: []int{1, 2, 8, 8}, Data: wave(128, 1)}}, nil, nil}
 	for _, c := range []struct {
@@ -67,7 +67,7 @@ func attend(in, y []float64, sees func(q, k int) bool) {
 
 // A list of the wrong elements of a mask is no name for few elements.
 func TestAFewElementsThatAreMaskedAreNoName(t *testing.T) {
-	of := operation{"mask.full", op.Mask{}, "bhts", []int{1, 1, 8, 8}, positions(), nil, nil}
+	of := operation{"mask.full", op.Mask{}, "bhts", []int{1, 1, 8, 8}, firstPositions(8), nil, nil}
 	for n, kind := range map[int]diagnose.Kind{1: "", 3: "", 4: "elements.minus-infinity"} {
 		m := model(t)
 		m.Passes[0].Tokens = 8
@@ -84,7 +84,7 @@ func TestAFewElementsThatAreMaskedAreNoName(t *testing.T) {
 
 // A single wrong element of a mask is no rounding, so the mistake that gives it has a name.
 func TestASingleWrongKeyIsNamed(t *testing.T) {
-	of := operation{"mask.full", op.Mask{}, "bhts", []int{1, 1, 8, 8}, positions(), nil, nil}
+	of := operation{"mask.full", op.Mask{}, "bhts", []int{1, 1, 8, 8}, firstPositions(8), nil, nil}
 	m := model(t)
 	m.Passes[0].Tokens = 8
 	f := named(t, m, of.made(t, m, func(in [][]float64, y []float64) {

@@ -58,7 +58,7 @@ func TestMasksOfStepsMadeInLoopsAreNamed(t *testing.T) {
 func TestMaskedScoresMadeInLoopsAreNamed(t *testing.T) {
 	shape := []int{1, 2, 8, 8}
 	of := func(name string, steps func(b *program.Builder, x program.Var) program.Var) operation {
-		in := append([]program.Value{{Shape: shape, Data: wave(128, 1)}}, positions()...)
+		in := append([]program.Value{{Shape: shape, Data: wave(128, 1)}}, firstPositions(8)...)
 		return operation{name, &madeOf{func(b *program.Builder, in, _ []program.Var) program.Var {
 			return steps(b, b.Add("masked", in[0], b.MaskOf(in[1], 0, []int{1, 1, 8, 8})))
 		}}, "bhts", shape, in, nil, nil}
