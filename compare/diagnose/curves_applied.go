@@ -70,6 +70,15 @@ func byCurve(s *subject, e *Entry, m Mistake) *program.Edited {
 	})
 }
 
+// at is the value of a curve.
+func (c *curve) at(x float64) float64 {
+	k := 0
+	for k < len(c.breaks) && x > c.breaks[k] {
+		k++
+	}
+	return c.pieces[k].at(x)
+}
+
 // steps are the steps that compute a curve.
 func (c *curve) steps(ed *edit.Editor, x program.Var) program.Var {
 	var y program.Var

@@ -51,8 +51,10 @@ func curved(x *difference) *Description {
 			d.Like, x.draft(d).proposes = m.By, append(x.draft(d).proposes, m)
 		}
 	}
-	if m, ok := x.nearCosine(); ok {
-		d.Like, x.draft(d).proposes = m.By, append(x.draft(d).proposes, m)
+	for _, near := range []func() (Mistake, bool){x.nearCosine, x.nearExponential} {
+		if m, ok := near(); ok {
+			d.Like, x.draft(d).proposes = m.By, append(x.draft(d).proposes, m)
+		}
 	}
 	if len(x.draft(d).proposes) == 0 || x.err != nil {
 		return nil

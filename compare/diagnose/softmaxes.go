@@ -174,34 +174,44 @@ func softmaxParts(s *search) iter.Seq[Mistake] {
 	if len(edit.Softmaxes(s.first.Program)) == 0 {
 		return slices.Values(all)
 	}
-	keys := 0
+	keys, uneven := 0, map[int]bool{} // uneven: the numbers of parts that are not of one size
 	for _, e := range s.entries {
 		for _, i := range edit.Softmaxes(e.Program) {
-			keys = max(keys, e.Program.Result(i).Last())
+			own := e.Program.Result(i).Last()
+			keys = max(keys, own)
+			for _, n := range partsOfKeys {
+				uneven[n] = uneven[n] || own%n != 0
+			}
 		}
 	}
-	add := func(n, size int) {
+	add := func(n, size, up int) {
 		for _, kind := range []Kind{"softmax.parts-averaged", "softmax.parts-added", "softmax.parts-own-maximum", "softmax.parts-not-rescaled"} {
 			m := softmaxOf(s, kind)
-			m.N, m.M = n, size
+			m.N, m.M, m.K = n, size, up
 			all = append(all, m)
 		}
 	}
 	for _, n := range partsOfKeys {
 		if n < keys {
-			add(n, 0)
+			add(n, 0, 0)
+		}
+		if n < keys && uneven[n] {
+			add(0, 0, n)
 		}
 	}
 	for _, size := range blocksOfKeys {
 		if size < keys {
-			add(0, size)
+			add(0, size, 0)
 		}
 	}
 	return slices.Values(all)
 }
 
-// endsOfParts lists the ends of n equal parts of the keys, or of blocks of a size.
-func endsOfParts(keys, n, size int) (all []int) {
+// endsOfParts lists the ends of n equal parts of the keys, or of blocks of a size. If up is not 0, the size is that of up parts, rounded up.
+func endsOfParts(keys, n, size, up int) (all []int) {
+	if up > 0 {
+		size = (keys + up - 1) / up
+	}
 	for k := 1; k < n && keys >= n; k++ {
 		all = append(all, k*(keys/n))
 	}
@@ -216,7 +226,7 @@ func softmaxInParts(_ *subject, e *Entry, m Mistake) *program.Edited {
 	return edit.SoftmaxBy(e.Program, func(ed *edit.Editor, x program.Var) program.Var {
 		last, from := len(x.Shape)-1, 0
 		var parts []program.Var
-		for _, end := range endsOfParts(x.Last(), m.N, m.M) {
+		for _, end := range endsOfParts(x.Last(), m.N, m.M, m.K) {
 			parts, from = append(parts, ed.Slice(x, last, from, end)), end
 		}
 		if len(parts) < 2 { // a single part is a plain softmax

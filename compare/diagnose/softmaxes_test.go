@@ -82,6 +82,7 @@ func TestSoftmaxesAreApplied(t *testing.T) {
 		{Mistake{Kind: "softmax.parts-averaged", N: 2}, scaledBy(softmaxRows(x, 2, 0), 0.5)},
 		{Mistake{Kind: "softmax.parts-added", M: 2}, softmaxRows(x, 2, 0)},
 		{Mistake{Kind: "softmax.parts-own-maximum", M: 2}, withoutMaximum(x, 4, 2, false)},
+		{Mistake{Kind: "softmax.parts-own-maximum", K: 3}, withoutMaximum(x, 4, 2, false)},
 		{Mistake{Kind: "softmax.parts-not-rescaled", N: 4}, withoutMaximum(x, 4, 1, true)},
 		{Mistake{Kind: "router.sigmoid"}, sigmoids},
 	} {
