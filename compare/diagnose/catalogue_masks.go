@@ -9,6 +9,9 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
+// ofSizesRoundedUp reports whether a softmax is in parts whose sizes are rounded up, which may be blocks of a size.
+func ofSizesRoundedUp(m Mistake) bool { return m.K > 0 }
+
 // maskRows are mistakes in masks, softmaxes and routers.
 func maskRows() []Row {
 	return []Row{
@@ -71,10 +74,10 @@ func maskRows() []Row {
 		{Kind: "softmax.whole-blocks", Words: "the softmax ignores keys after the last whole block of {n}", Apply: otherSoftmax, Class: edit.Known, Solved: oneNumber},
 		{Kind: "softmax.joined-left-out", Words: "{of} is left out of the softmax", Pages: joinedLeftOut, Apply: otherSoftmax, Class: edit.Known},
 		{Kind: "function.near-exponential", Words: "a function near the exponential takes its place in the softmax: it is up to {x} off, where {by} is {for}", Apply: byExponentialCurve, Class: edit.Exchanged, Curve: true, Solved: numbersOfCurve},
-		{Kind: "softmax.parts-averaged", Words: "split softmax over[ {n} parts][ blocks of {m}][ {k} parts, with sizes rounded up,] of the keys: the parts are averaged with equal weights, not weighted by their sums", Pages: []Page{{Anchor: "softmax-axis"}}, Apply: softmaxInParts, Class: edit.Known},
-		{Kind: "softmax.parts-added", Words: "split softmax over[ {n} parts][ blocks of {m}][ {k} parts, with sizes rounded up,] of the keys: each part is divided by its own sum, not by the sum over all keys", Pages: []Page{{Anchor: "softmax-axis"}}, Apply: softmaxInParts, Class: edit.Known},
-		{Kind: "softmax.parts-own-maximum", Words: "split softmax over[ {n} parts][ blocks of {m}][ {k} parts, with sizes rounded up,] of the keys: each part subtracts its own maximum, and earlier sums are not rescaled", Pages: []Page{{Anchor: "softmax-axis"}}, Apply: softmaxInParts, Class: edit.Known},
-		{Kind: "softmax.parts-not-rescaled", Words: "split softmax over[ {n} parts][ blocks of {m}][ {k} parts, with sizes rounded up,] of the keys: the running maximum is subtracted, and earlier sums are not rescaled", Pages: []Page{{Anchor: "softmax-axis"}}, Apply: softmaxInParts, Class: edit.Known},
+		{Kind: "softmax.parts-averaged", Words: "split softmax over[ {n} parts][ blocks of {m}][ {k} parts, with sizes rounded up,] of the keys: the parts are averaged with equal weights, not weighted by their sums", Pages: []Page{{Anchor: "softmax-axis"}}, Apply: softmaxInParts, Class: edit.Known, WeakIf: ofSizesRoundedUp},
+		{Kind: "softmax.parts-added", Words: "split softmax over[ {n} parts][ blocks of {m}][ {k} parts, with sizes rounded up,] of the keys: each part is divided by its own sum, not by the sum over all keys", Pages: []Page{{Anchor: "softmax-axis"}}, Apply: softmaxInParts, Class: edit.Known, WeakIf: ofSizesRoundedUp},
+		{Kind: "softmax.parts-own-maximum", Words: "split softmax over[ {n} parts][ blocks of {m}][ {k} parts, with sizes rounded up,] of the keys: each part subtracts its own maximum, and earlier sums are not rescaled", Pages: []Page{{Anchor: "softmax-axis"}}, Apply: softmaxInParts, Class: edit.Known, WeakIf: ofSizesRoundedUp},
+		{Kind: "softmax.parts-not-rescaled", Words: "split softmax over[ {n} parts][ blocks of {m}][ {k} parts, with sizes rounded up,] of the keys: the running maximum is subtracted, and earlier sums are not rescaled", Pages: []Page{{Anchor: "softmax-axis"}}, Apply: softmaxInParts, Class: edit.Known, WeakIf: ofSizesRoundedUp},
 		{Kind: "router.sigmoid", Words: "the router uses sigmoid, not softmax", Pages: pagesOf("activation", functions), Apply: otherSoftmax, Class: edit.Known},
 		{Kind: "router.softmax-over-all", Words: "the softmax runs over all experts, not over the chosen ones", Apply: otherSoftmax, Class: edit.Known},
 		{Kind: "router.softmax-over-chosen", Words: "the softmax runs over the chosen experts, not over all", Apply: otherSoftmax, Class: edit.Known},

@@ -79,14 +79,16 @@ func TestExponentialsInPlainLoopsAreNamed(t *testing.T) {
 
 // A softmax in two parts, the first one larger, that is merged without the maxima of its parts is named; other parts are not called so.
 func TestPartsOfKeysInPlainLoopsAreNamed(t *testing.T) {
-	merged := func(first int) func(in [][]float64, y []float64) {
+	merged := func(ends []int) func(in [][]float64, y []float64) {
 		return func(in [][]float64, y []float64) {
 			for at := 0; at < len(y); at += 13 {
-				row := in[0][at:][:13]
-				tops, sum := []float64{slices.Max(row[:first]), slices.Max(row[first:])}, 0.0
-				for i, x := range row {
-					y[at+i] = math.Exp(x - tops[map[bool]int{false: 0, true: 1}[i >= first]])
-					sum += y[at+i]
+				row, from, sum := in[0][at:][:13], 0, 0.0
+				for _, end := range append(slices.Clone(ends), 13) {
+					top := slices.Max(row[from:end])
+					for ; from < end; from++ {
+						y[at+from] = math.Exp(row[from] - top)
+						sum += y[at+from]
+					}
 				}
 				for i := range row {
 					y[at+i] /= sum
@@ -95,18 +97,19 @@ func TestPartsOfKeysInPlainLoopsAreNamed(t *testing.T) {
 		}
 	}
 	for _, c := range []struct {
-		first int
-		key   string
+		ends []int
+		key  string
 	}{
-		{7, "softmax.parts-own-maximum(place=softmax.quotient,k=2)"},
-		{6, "softmax.parts-own-maximum(place=softmax.quotient,n=2)"},
-		{8, "softmax.parts-own-maximum(place=softmax.quotient,m=8)"},
-		{9, ""},
+		{[]int{7}, "softmax.parts-own-maximum(place=softmax.quotient,k=2)"},
+		{[]int{6}, "softmax.parts-own-maximum(place=softmax.quotient,n=2)"},
+		{[]int{8}, "softmax.parts-own-maximum(place=softmax.quotient,m=8)"},
+		{[]int{4, 8, 12}, "softmax.parts-own-maximum(place=softmax.quotient,m=4)"}, // not 4 parts
+		{[]int{9}, ""},
 	} {
 		m := model(t)
 		m.Passes[0].Tokens = 16
-		if f := named(t, m, softmaxOfKeys(13).made(t, m, merged(c.first))); f.Key() != c.key {
-			t.Errorf("%d keys first: %s, %q", c.first, f.Key(), f.What)
+		if f := named(t, m, softmaxOfKeys(13).made(t, m, merged(c.ends))); f.Key() != c.key {
+			t.Errorf("parts before %d: %s, %q", c.ends, f.Key(), f.What)
 		}
 	}
 }
