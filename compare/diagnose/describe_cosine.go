@@ -7,7 +7,7 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// cosine is the only cosine or sine of a program, with views alone between it and the result.
+// cosine is the only cosine or sine of a program: between it and the result are only views.
 type cosine struct {
 	step, sin int // sin is 1 for a sine, and 0 for a cosine
 }
@@ -45,7 +45,7 @@ func (a cosine) reduced(angle float64, halves int) (r, sign float64) {
 }
 
 // nearCosine is the mistake that a curve near the cosine or the sine takes its place: a function of the angle within a half or a quarter of the period.
-func (x *difference) nearCosine() (m Mistake, ok bool) {
+func nearCosine(x *difference) (m Mistake, ok bool) {
 	a, ok := cosineOf(x.first.Program)
 	if !ok {
 		return m, false
@@ -55,7 +55,7 @@ func (x *difference) nearCosine() (m Mistake, ok bool) {
 	far, most, at := 0, 0.0, 0.0
 	for n := range x.results {
 		o := &x.results[n]
-		angles, ok := x.anglesOf(o)
+		angles, ok := anglesOf(x, o)
 		if !ok {
 			return m, false
 		}
@@ -93,7 +93,7 @@ func (x *difference) nearCosine() (m Mistake, ok bool) {
 const angleUnits = 0x1p-22
 
 // anglesOf are the angles of the elements of a result.
-func (x *difference) anglesOf(o *observed) ([]float64, bool) {
+func anglesOf(x *difference, o *observed) ([]float64, bool) {
 	a, ok := cosineOf(o.e.Program)
 	if !ok {
 		return nil, false

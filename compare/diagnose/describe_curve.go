@@ -51,8 +51,8 @@ func curved(x *difference) *Description {
 			d.Like, x.draft(d).proposes = m.By, append(x.draft(d).proposes, m)
 		}
 	}
-	for _, near := range []func() (Mistake, bool){x.nearCosine, x.nearExponential} {
-		if m, ok := near(); ok {
+	for _, near := range []func(x *difference) (Mistake, bool){nearCosine, nearExponential} {
+		if m, ok := near(x); ok {
 			d.Like, x.draft(d).proposes = m.By, append(x.draft(d).proposes, m)
 		}
 	}

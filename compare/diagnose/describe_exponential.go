@@ -47,14 +47,14 @@ func argumentOf(difference float64, way int) (argument, power float64) {
 
 // nearExponential is the mistake that a curve near the exponential takes its place in a softmax. The sum of a row is not known, so an element is divided by
 // the element of the row's maximum.
-func (x *difference) nearExponential() (m Mistake, ok bool) {
+func nearExponential(x *difference) (m Mistake, ok bool) {
 	step, ok := exponentialOf(x.first.Program)
 	if !ok {
 		return m, false
 	}
 	var all []sample
 	for n := range x.results {
-		some, ok := x.exponentials(&x.results[n])
+		some, ok := exponentials(x, &x.results[n])
 		if !ok {
 			return m, false
 		}
@@ -98,7 +98,7 @@ func (x *difference) nearExponential() (m Mistake, ok bool) {
 
 // exponentials are the elements of rows, each divided by the element of the row's maximum, by the difference from the maximum. It leaves out elements whose
 // exponential is 0. It is not ok if the result has not one element for each difference.
-func (x *difference) exponentials(o *observed) (all []sample, ok bool) {
+func exponentials(x *difference, o *observed) (all []sample, ok bool) {
 	step, ok := exponentialOf(o.e.Program)
 	if !ok || o.e.Few != nil {
 		return nil, false
