@@ -63,10 +63,10 @@ func TestBlocksAreNamed(t *testing.T) {
 		}, "indexes.others", "the result has at keys 5, 7 what belongs at 1, 3"},
 		{"scales of rows", plainNorm(), func(in [][]float64, y []float64) {
 			for i := range y {
-				row := i / 16 / 4 * 4 * 16
+				row := []int{0, 0, 2, 2, 2, 5, 6, 6}[i/16] * 16
 				y[i] = in[0][i] / math.Sqrt(meanSquare(in[0][row:], 16, 16)+0.01) * plainNorm().matrix[0][i%16]
 			}
-		}, "indexes.others", "step rms_norm.rsqrt has at tokens 1, 2, 3, 5, 6, 7 what belongs at 0, 0, 0, 4, 4, 4"},
+		}, "indexes.others", "step rms_norm.rsqrt has at tokens 1, 3, 4, 7 what belongs at 0, 2, 2, 6"},
 		{"the sum of a part", plainNorm(), func(in [][]float64, y []float64) {
 			for i := range y {
 				if row := i / 16 * 16; i%16 >= 8 {

@@ -101,8 +101,8 @@ func hasIndexes(all []observed, axis int, m Mistake) bool {
 	return wrong >= shownElements/2
 }
 
-// ofOtherIndexes gives a value the values of other indexes of an axis, by a rule.
-func ofOtherIndexes(s *subject, e *Entry, m Mistake) *program.Edited {
+// ofRuledIndexes gives a value the values of other indexes of an axis, by a rule.
+func ofRuledIndexes(s *subject, e *Entry, m Mistake) *program.Edited {
 	return s.at(e, s.place(m), func(ed *edit.Editor, v program.Var) program.Var {
 		if m.M < 0 || m.M >= len(v.Shape) {
 			return ed.Fail("shapes")
