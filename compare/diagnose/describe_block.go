@@ -38,8 +38,8 @@ func blocksOf(x *difference) (all []block) {
 	return all
 }
 
-// inBlock describes the difference in a part of an axis as an analysis describes a whole difference. An example is a product of which two parts share the
-// scale of one of them.
+// inBlock describes the difference in a part of an axis as an analysis describes a whole difference. For example, two parts of a product share the scale of
+// one part.
 func inBlock(analysis func(x *difference) *Description) func(x *difference) *Description {
 	return func(x *difference) *Description {
 		for _, b := range x.blocks() {

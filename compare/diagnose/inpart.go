@@ -65,8 +65,8 @@ func partOfAxis(s *search) Spots {
 	return ""
 }
 
-// partsOfAxes lists, for each axis of which only some indexes have unexplained elements, these indexes: tokens by their positions, heads, streams and
-// channels. The entries have the same axes.
+// partsOfAxes lists the indexes with unexplained elements, for each axis that also has right indexes. The axes count heads, streams, channels, or tokens by
+// their positions. The entries have the same axes.
 func partsOfAxes(s *search) (parts []Spots) {
 	axes, shape := s.m.List.Entries[s.first.Node.Entry].Axes, s.first.Program.Out.Shape
 	if len(axes) != len(shape) {

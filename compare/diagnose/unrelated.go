@@ -67,8 +67,8 @@ func weightAtEnd(e *Entry) order.Weight {
 	return e.Weights[p.Steps[p.Steps[p.Out.Step].Args[1].Step].Index()]
 }
 
-// random is the standard deviation of a random matrix that gives the port's results; 0 if the results do not look like those of a random matrix, or like
-// those of the right matrix with its elements in another order.
+// random is the standard deviation of a random matrix that gives the port's results. It is 0 if no random matrix gives such results, and if the right matrix
+// with its elements in another order might give them.
 func (w *whitened) random() float64 {
 	ways, rows := float64(len(w.port)), float64(len(w.port[0]))
 	pairs, n := ways*(ways-1)/2, ways*rows
