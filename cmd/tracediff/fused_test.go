@@ -18,10 +18,10 @@ func TestFusedAttentionIsJudged(t *testing.T) {
 		{"llama-tiny", "healthy", []string{"99 EXACT, 9 ROUNDING\n", form}},
 		{"llama-tiny", "rotated", []string{"99 EXACT, 9 ROUNDING\n", "as fused kernels do; keeps rope.x·cos, rope.turned·sin in float32, which transformers rounds"}},
 		{"qwen2-tiny", "healthy", []string{"99 EXACT, 9 ROUNDING\n", form}},
-		{"llama-tiny", "scale", []string{"bug in self_attn.o_proj, layers 0 to 2: the factor 0.353553 is missing"}},
-		{"llama-tiny", "mask", []string{"bug in self_attn.o_proj, layers 0 to 2: the mask is not added (3 entries)", form}},
-		{"llama-tiny", "base", []string{"bug in self_attn.o_proj, layers 0 to 2: theta is 10000"}},
-		{"qwen2-tiny", "tiled", []string{"bug in self_attn.o_proj, layers 0 to 2: KV heads are tiled, not repeated"}},
+		{"llama-tiny", "scale", []string{"bug in self_attn.o_proj, layers 0 to 2: the factor is 1; config.json: 1/√head_dim 0.353553 (9 entries)"}},
+		{"llama-tiny", "mask", []string{"bug in self_attn.o_proj, layers 0 to 2: the mask is not added (3 entries)", "reproduces all 1152 elements of 3 entries", form}},
+		{"llama-tiny", "base", []string{"bug in self_attn.o_proj, layers 0 to 2: theta is 10000", "reproduces all 1248 elements of 9 entries"}},
+		{"qwen2-tiny", "tiled", []string{"bug in self_attn.o_proj, layers 0 to 2: KV heads are tiled, not repeated", "reproduces all 1728 elements of 3 entries"}},
 	} {
 		t.Run(tt.model+" "+tt.run, func(t *testing.T) {
 			t.Parallel()

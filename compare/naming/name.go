@@ -135,13 +135,27 @@ func (k *Names) name(ctx context.Context, role string) (*diagnose.Finding, error
 	if err != nil {
 		return nil, err
 	}
+	kernels, err := kernelsOf(ctx, k, left, own)
+	if err != nil {
+		return nil, err
+	}
 	model, searches := ModelOf(k.i), 1+len(others)
 	model.Study = k.Study
 	if together != nil {
 		searches++
 	}
-	model.Share(searches)
 	read := func(n order.Node) (*isolate.Evidence, error) { return k.i.Evidence(ctx, n) }
+	if kernels != nil {
+		model.Share(searches + 1)
+		entries, err := entriesUnder(ctx, model, left, kernels, read, right)
+		if err != nil {
+			return nil, err
+		}
+		if found, err := diagnose.Find(ctx, model, entries); found.Explains() || err != nil {
+			return found, err
+		}
+	}
+	model.Share(searches)
 	found, err := k.nameIn(ctx, model, left, own, read, right)
 	if found.Named() || err != nil {
 		return found, err
@@ -248,29 +262,15 @@ func (k *Names) nameIn(ctx context.Context, model *diagnose.Model, left []*isola
 		if known && n > 0 {
 			find, own = diagnose.FindSteps, make([]*isolate.Arithmetic, len(left))
 		}
-		var entries, given []*diagnose.Entry
-		model.Unread = max(len(right)-mostRight, 0)
-		model.Rest = func() ([]*diagnose.Entry, error) { return restOf(ctx, given, read, right) }
-		for at, e := range left {
-			a := own[at]
+		under := slices.Clone(own)
+		for at, a := range own {
 			if a == nil {
-				a = try
+				under[at] = try
 			}
-			rest := e.Left
-			if !a.Strict() || e.Read != nil { // e.left says nothing of another arithmetic, nor of other leaves
-				if _, rest, _, err = e.Judge(ctx, a); err != nil {
-					return nil, err
-				}
-			}
-			s, err := wrongOf(ctx, &isolate.Evidence{Trial: e.Trial, Left: rest}, a)
-			if err != nil {
-				return nil, err
-			}
-			if len(rest) == 0 {
-				given = append(given, s)
-			} else {
-				entries = append(entries, s)
-			}
+		}
+		entries, err := entriesUnder(ctx, model, left, under, read, right)
+		if err != nil {
+			return nil, err
 		}
 		found, err := find(ctx, model, entries)
 		if found.Explains() || err != nil { // what is undecided in one arithmetic has no name in another
@@ -279,27 +279,6 @@ func (k *Names) nameIn(ctx context.Context, model *diagnose.Model, left []*isola
 		none = found.With(none)
 	}
 	return none, nil
-}
-
-// mostRight is how many right entries a name is held to, to say where it is.
-const mostRight = 64
-
-// restOf adds the entries of some nodes without elements unexplained by transformers' arithmetic.
-func restOf(ctx context.Context, all []*diagnose.Entry, read func(order.Node) (*isolate.Evidence, error), right []order.Node) ([]*diagnose.Entry, error) {
-	for _, n := range right[:min(len(right), mostRight)] {
-		e, err := read(n)
-		if err != nil {
-			return nil, err
-		} else if e == nil {
-			continue
-		}
-		s, err := suspectOf(ctx, e, &isolate.Arithmetic{})
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, s)
-	}
-	return all, nil
 }
 
 // leftOf returns the entries of a role with elements unexplained by the arithmetics of their forms, each with the

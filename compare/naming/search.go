@@ -17,14 +17,17 @@ func FindingOf(c *isolate.Certificate) *diagnose.Finding {
 }
 
 // searched adapts the finding of a search to the interface of package arithmetic.
-type searched struct{ *diagnose.Finding }
+type searched struct {
+	*diagnose.Finding
+	under *isolate.Arithmetic // with the mistake, it gives every element
+}
 
-// found returns the finding of a search as a mistake if the finding explains every entry, and nil otherwise.
-func found(f *diagnose.Finding, model *diagnose.Model, err error) (arithmetic.Mistake, int, error) {
+// found returns the finding of a search as a mistake under an arithmetic if the finding explains every entry, and nil otherwise.
+func found(f *diagnose.Finding, under *isolate.Arithmetic, model *diagnose.Model, err error) (arithmetic.Mistake, int, error) {
 	if !f.Explains() || err != nil {
 		return nil, model.Taken(), err
 	}
-	return &searched{f}, model.Taken(), nil
+	return &searched{f, under}, model.Taken(), nil
 }
 
 // Judge judges an entry with the mistake in an arithmetic; nil if the mistake leaves an element of the entry.
@@ -49,7 +52,7 @@ func (k *Names) Number(ctx context.Context, of []*isolate.Evidence, under []*iso
 			return nil, model.Taken(), err
 		}
 		if f, err := diagnose.FindNumber(ctx, model, entries); f.Explains() || err != nil {
-			return found(f, model, err)
+			return found(f, a, model, err)
 		}
 	}
 	return nil, model.Taken(), nil
@@ -62,14 +65,16 @@ func (k *Names) Steps(ctx context.Context, of []*isolate.Evidence, under []*isol
 	if err != nil {
 		return nil, 0, err
 	}
+	last := under[0]
 	f, err := diagnose.FindStepsIn(ctx, model, first, func(yield func([]*diagnose.Entry, error) bool) {
 		for _, a := range under[1:] {
+			last = a
 			if !yield(SuspectsOf(ctx, of, a)) {
 				return
 			}
 		}
 	})
-	return found(f, model, err)
+	return found(f, last, model, err)
 }
 
 // Mask looks for another mask.
@@ -80,7 +85,7 @@ func (k *Names) Mask(ctx context.Context, of []*isolate.Evidence, under *isolate
 		return nil, 0, err
 	}
 	f, err := diagnose.FindMask(ctx, model, entries)
-	return found(f, model, err)
+	return found(f, under, model, err)
 }
 
 // GoesOn says how a search goes on that stopped at a number of times its usual work.
