@@ -16,7 +16,7 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// draws is in how many rooms each kind is made. The wide run, of all rooms, takes an hour: go test ./compare/diagnose -run AllKinds -draws 1000 -timeout 2h.
+// draws is in how many rooms each kind is made. The wide run, of all rooms, takes an hour: TRACEDIFF_KINDS=1 go test ./compare/diagnose -run AllKinds -draws 1000 -timeout 2h.
 var draws = flag.Int("draws", 3, "in how many roles of the random models each kind of mistakes is made")
 
 // room is a role of a model with the entries in which mistakes are made.
