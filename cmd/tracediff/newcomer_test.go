@@ -16,8 +16,11 @@ import (
 
 // The newcomer's path: a clone, the two commands of the README, a bug planted in the sources of the clone's built-in model, found
 // by the same command, taken out again, and the gate. The program is built from the clone each time, offline, from the modules
-// that this test was built from.
+// that this test was built from. The gate asks for it: it compiles everything again, for a minute.
 func TestNewcomer(t *testing.T) {
+	if os.Getenv("TRACEDIFF_NEWCOMER") == "" {
+		t.Skip("needs TRACEDIFF_NEWCOMER: that it is asked for")
+	}
 	t.Parallel()
 	root := sources(t)
 	testscript.Run(t, testscript.Params{

@@ -165,7 +165,10 @@ const certificateDocs = "../../docs/results/certificate.md"
 // Eleven faults and a healthy port against an exact reference, the floor from another healthy draw. TRACEDIFF_BLINDSPOT
 // sets the number of seeds. The certificate stops all faults and no healthy port, and so does the verdict of both together.
 func TestBlindSpots(t *testing.T) {
-	seeds := pagetest.Samples(t, "TRACEDIFF_BLINDSPOT", 1)
+	seeds := pagetest.Samples(t, "TRACEDIFF_BLINDSPOT", 0)
+	if seeds == 0 {
+		t.Skip("needs TRACEDIFF_BLINDSPOT: how many seeds")
+	}
 	header := []string{"injected"}
 	for _, g := range gates {
 		header = append(header, g.name)
@@ -175,11 +178,7 @@ func TestBlindSpots(t *testing.T) {
 	}
 	header = append(header, "certificate", "both together")
 	docs := pagetest.Text(t, certificateDocs)
-	sets := blindSets
-	if seeds == 1 {
-		sets = sets[:1] // the gate draws of all
-	}
-	for n, set := range sets {
+	for n, set := range blindSets {
 		counts := make([][]int, len(blindFaults))
 		for f := range counts {
 			counts[f] = make([]int, len(header)-1)
