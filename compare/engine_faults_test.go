@@ -132,7 +132,7 @@ var halfFaults = []int{
 // A mistake inside an engine that has an arithmetic of its own is found where it is, and is not taken for an arithmetic.
 // TRACEDIFF_ENGINE_FAULTS is how many are planted.
 func TestFaultsInsideOtherEnginesAreFound(t *testing.T) {
-	n := pagetest.Samples(t, "TRACEDIFF_ENGINE_FAULTS", 2*len(testengine.Names))
+	n := pagetest.Samples(t, "TRACEDIFF_ENGINE_FAULTS", len(testengine.Names))
 	all, used, named := map[string]*faultTally{}, map[string]bool{}, 0
 	var cases []int
 	for k := range n {

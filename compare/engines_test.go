@@ -226,7 +226,7 @@ var hardCases = []int{
 // TRACEDIFF_ENGINES is how many pairs are drawn, beside those of few channels and the hard cases. The reference of these is transformers
 // with TRACEDIFF_PYTHON, else the walk.
 func TestOtherEnginesAreNoBug(t *testing.T) {
-	n := pagetest.Samples(t, "TRACEDIFF_ENGINES", 3*len(testengine.Names))
+	n := pagetest.Samples(t, "TRACEDIFF_ENGINES", 2*len(testengine.Names))
 	drawn, large, cases := engineCasesOf(t, n)
 	references := liveReferences(t, drawn)
 	all, few, cells, excused := map[string]*engineTally{}, newEngineTally(), map[string]bool{}, map[excuse]int{}
