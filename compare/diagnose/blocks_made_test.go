@@ -79,6 +79,13 @@ func TestBlocksAreNamed(t *testing.T) {
 				y[80+i] *= 1.37
 			}
 		}, "factor.inserted", "the result is multiplied by 1.37, only at tokens 5 to 7"},
+		{"a scale of a tile", squareOf16(), func(_ [][]float64, y []float64) {
+			for i := range y {
+				if t, c := i/16, i%16; t >= 2 && t < 5 && c < 4 {
+					y[i] *= 0.73
+				}
+			}
+		}, "factor.inserted", "the result is multiplied by 0.73, only at tokens 2 to 4 and channels 0 to 3"},
 		{"another step in a head", scores, func(_ [][]float64, y []float64) {
 			for i := range y[128:192] {
 				y[128+i] = -y[128+i]

@@ -108,6 +108,7 @@ func TestSentencesOfNumbersAndFunctions(t *testing.T) {
 		{Mistake{Kind: "value.statistic", Of: gate, For: Term{Kind: RowStatistic, Name: "average"}}, "layers.*.mlp.gate_proj is one number in each row: the mean of the row", gated, ""},
 		{Mistake{Kind: "result.accumulated", By: tensorTerm("layers.2.mlp.gated")}, "layers.*.mlp.gated of the layer before is added: the result is added to a buffer that was not cleared", gated, ""},
 		{Mistake{Kind: "factor.inserted", Of: theResult, X: some(2), Only: "tokens=5-9,12"}, "the result is multiplied by 2, only at tokens 5 to 9, 12", gated, ""},
+		{Mistake{Kind: "factor.inserted", Of: theResult, X: some(2), Only: "tokens=4-7;channels=8,9"}, "the result is multiplied by 2, only at tokens 4 to 7 and channels 8, 9", gated, ""},
 		{Mistake{Kind: "factor.inserted", Of: theResult, X: some(2), Only: "heads=1"}, "the result is multiplied by 2, only at head 1", scores, "attention-scale"},
 		{Mistake{Kind: "value.of-one-index", Of: gate, Axis: "streams", N: 2}, "layers.*.mlp.gate_proj has the value of index 2 at all streams", gated, ""},
 		{Mistake{Kind: "value.of-last-index", Of: gate, Axis: "tokens"}, "layers.*.mlp.gate_proj has the value of the last index at all tokens", gated, ""},

@@ -204,11 +204,15 @@ func (s Spots) alone() string {
 	if s == "" {
 		return ""
 	}
-	noun, at, _ := strings.Cut(string(s), "=")
-	if !strings.ContainsAny(at, ",-") {
-		noun = strings.TrimSuffix(noun, "s")
+	var all []string
+	for part := range strings.SplitSeq(string(s), ";") {
+		noun, at, _ := strings.Cut(part, "=")
+		if !strings.ContainsAny(at, ",-") {
+			noun = strings.TrimSuffix(noun, "s")
+		}
+		all = append(all, noun+" "+strings.NewReplacer("-", " to ", ",", ", ").Replace(at))
 	}
-	return ", only at " + noun + " " + strings.NewReplacer("-", " to ", ",", ", ").Replace(at)
+	return ", only at " + strings.Join(all, " and ")
 }
 
 // listedSpots turns indexes into words.

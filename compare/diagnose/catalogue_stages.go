@@ -51,7 +51,7 @@ func stages() []stage {
 		{"other values of the formula", inParts, tried(operands)},
 		{"operations in other places", inParts, tried(applied)},
 		{"steps and numbers in some tokens", inParts, tried(inPart)},
-		{"mistakes in some heads or channels", inParts, tried(inHeadsOrChannels)},
+		{"mistakes in a part of the result", inParts, tried(inBlocks)},
 		{"numbers of layers", inNumbers, numbersOfLayers},
 		{"what a description proposes", inNumbers, proposed},
 		{"errors of low rank, slots from elsewhere, random weights", inNumbers, lastRelations},

@@ -90,7 +90,7 @@ type difference struct {
 	operand func() *solvedOperand // see operandOfProducts and fewInputs
 	bases   func() []base         // see basesOf; the first are the right results
 	offered func() []string
-	blocks  func() []block // see blocksOf
+	block   func() (in *difference, part Spots) // see inWrongPart
 }
 
 // analysis is a way to describe a difference. It returns nil where the way does not hold.
@@ -200,7 +200,7 @@ func differenceOf(s *search, results []observed) *difference {
 		return all
 	})
 	x.bases = sync.OnceValue(func() []base { return basesOf(s, results) })
-	x.blocks = sync.OnceValue(func() []block { return blocksOf(x) })
+	x.block = sync.OnceValues(func() (*difference, Spots) { return inWrongPart(x) })
 	x.offered = sync.OnceValue(func() []string { return offeredTensors(s) })
 	return x
 }

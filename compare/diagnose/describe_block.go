@@ -9,53 +9,44 @@ import (
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
-// block is a difference in some tokens, heads, streams or channels: the others are right, and say nothing.
-type block struct {
-	*difference
-	part Spots
-}
-
-// blocksOf are the differences in parts of an axis of the results.
-func blocksOf(x *difference) (all []block) {
-	for _, part := range partsOfAxes(x.search) {
-		in := slices.Clone(x.results)
-		for n := range in {
-			o := &in[n]
-			axis, has := part.along(x.subject, o.e)
-			if axis < 0 || o.e.Few != nil {
-				return nil
-			}
-			along := o.along(axis)
-			o.half = slices.Clone(o.half)
-			for i := range o.half {
-				if !has[along(i)] {
-					o.half[i] = math.Inf(1)
-				}
+// inWrongPart is the difference in the part of the results with wrong elements: the rest is right, and says nothing. It is nil if all of the results is wrong.
+func inWrongPart(x *difference) (in *difference, part Spots) {
+	if part = wrongPart(x.search); part == "" {
+		return nil, ""
+	}
+	all := slices.Clone(x.results)
+	for n := range all {
+		o := &all[n]
+		of := part.of(x.subject, o.e)
+		if of == nil || o.e.Few != nil {
+			return nil, ""
+		}
+		o.half = slices.Clone(o.half)
+		for i := range o.half {
+			if !of.has(i) {
+				o.half[i] = math.Inf(1)
 			}
 		}
-		all = append(all, block{differenceOf(x.search, in), part})
 	}
-	return all
+	return differenceOf(x.search, all), part
 }
 
-// inBlock describes the difference in a part of an axis as an analysis describes a whole difference. For example, two parts of a product share the scale of
-// one part.
+// inBlock describes the difference in the wrong part of the results as an analysis describes a whole difference. For example, two parts of a product share
+// the scale of one part.
 func inBlock(analysis func(x *difference) *Description) func(x *difference) *Description {
 	return func(x *difference) *Description {
-		for _, b := range x.blocks() {
-			d := analysis(b.difference)
-			if x.err != nil {
-				return nil
-			}
-			if d == nil || len(x.draft(d).proposes) == 0 {
-				continue
-			}
-			for k := range x.draft(d).proposes {
-				x.draft(d).proposes[k].Only = b.part
-			}
-			return d
+		in, part := x.block()
+		if in == nil {
+			return nil
 		}
-		return nil
+		d := analysis(in)
+		if d == nil || x.err != nil || len(x.draft(d).proposes) == 0 {
+			return nil
+		}
+		for k := range x.draft(d).proposes {
+			x.draft(d).proposes[k].Only = part
+		}
+		return d
 	}
 }
 

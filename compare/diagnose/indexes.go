@@ -16,7 +16,7 @@ const mostMovedRuns = 64
 
 // otherIndexes describes results, or values within the operation, that have at some indexes of an axis the elements of other indexes.
 func otherIndexes(x *difference) *Description {
-	part := partOfAxis(x.search)
+	part := wrongPart(x.search)
 	all := []inner{{of: theResult, at: edit.Place{Arg: result}, all: x.results}}
 	for _, v := range x.inners() {
 		if !v.number {
@@ -26,15 +26,14 @@ func otherIndexes(x *difference) *Description {
 	for n, v := range all {
 		axes := v.all[0].axes
 		for k := range v.all[0].shape {
-			only := Spots("")
-			if n == 0 { // the other indexes of the result are right
-				only = part
-			}
-			m := moved{value: v, axis: k, letter: order.AxisChannel, only: only}
+			m := moved{value: v, axis: k, letter: order.AxisChannel}
 			if axes != "" {
 				m.letter = axes[k]
 			} else if k < len(v.all[0].shape)-1 {
 				continue
+			}
+			if n == 0 { // the rest of the result is right
+				m.only = part.without(m.letter)
 			}
 			if d := m.describe(x); d != nil {
 				return d
@@ -49,11 +48,16 @@ type moved struct {
 	value  inner
 	axis   int
 	letter byte
-	only   Spots // the part of the result that is looked at
+	only   Spots   // the part of the result that is looked at
+	parts  []*tile // of the entries, nil for all of a value
 }
 
 // describe finds the indexes whose elements come from other indexes. It is nil if a wrong index has no source.
 func (m *moved) describe(x *difference) *Description {
+	m.parts = nil
+	for n := range m.value.all {
+		m.parts = append(m.parts, m.only.of(x.subject, m.value.all[n].e))
+	}
 	size, wrong, each := 0, map[int]int{}, map[int]int{}
 	for n := range m.value.all {
 		o := &m.value.all[n]
@@ -63,7 +67,7 @@ func (m *moved) describe(x *difference) *Description {
 		first, along := firstIndex(x.search, o, m.letter), o.along(m.axis)
 		size = max(size, first+o.shape[m.axis])
 		for i := range o.want {
-			if m.looks(x, o, i) {
+			if m.looks(n, i) {
 				each[first+along(i)]++
 				if wrongElement(o, i) {
 					wrong[first+along(i)]++
@@ -108,14 +112,8 @@ func (m *moved) describe(x *difference) *Description {
 	return d
 }
 
-// looks reports whether an element is in the part of the result that is looked at.
-func (m *moved) looks(x *difference, o *observed, i int) bool {
-	if m.only == "" {
-		return true
-	}
-	axis, has := m.only.along(x.subject, o.e)
-	return axis != m.axis && axis >= 0 && has[o.along(axis)(i)]
-}
+// looks reports whether an element of an entry is in the part of the result that is looked at, by its indexes of the other axes.
+func (m *moved) looks(entry, i int) bool { return m.parts[entry] == nil || m.parts[entry].has(i) }
 
 // source is the index of the right value that has the elements of an index in all entries; −1 for none. It continues the run of the index before where it can.
 func (m *moved) source(x *difference, i int, before []int) int {
@@ -150,7 +148,7 @@ func (m *moved) has(x *difference, i, k int) bool {
 		for block := 0; block < len(o.want); block += stride * size {
 			for c := range stride {
 				to := block + at*stride + c
-				if m.looks(x, o, to) && !silent(o, to) && !o.has(to, o.value[block+from*stride+c]) {
+				if m.looks(n, to) && !silent(o, to) && !o.has(to, o.value[block+from*stride+c]) {
 					return false
 				}
 			}

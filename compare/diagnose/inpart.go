@@ -34,11 +34,11 @@ func inPart(s *search) iter.Seq[Mistake] {
 	}
 }
 
-// inHeadsOrChannels yields mistakes in the heads, streams or channels with unexplained elements. The other ones are right, in all entries: a kernel that
-// computes blocks of a result computes one block wrongly.
-func inHeadsOrChannels(s *search) iter.Seq[Mistake] {
+// inBlocks yields mistakes in the part of the result that has unexplained elements, some heads, streams, channels or tokens. The rest is right, in all
+// entries: a kernel that computes a result in blocks computes one block wrongly.
+func inBlocks(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
-		only := partOfAxis(s)
+		only := wrongPart(s)
 		if only == "" {
 			return
 		}
@@ -55,23 +55,15 @@ func inHeadsOrChannels(s *search) iter.Seq[Mistake] {
 	}
 }
 
-// partOfAxis lists the heads, streams or channels with unexplained elements. It is empty if all of them have some, on each of these axes.
-func partOfAxis(s *search) Spots {
-	for _, part := range partsOfAxes(s) {
-		if !strings.HasPrefix(string(part), axisWords(order.AxisToken)) {
-			return part
-		}
-	}
-	return ""
-}
-
-// partsOfAxes lists the indexes with unexplained elements, for each axis that also has right indexes. The axes count heads, streams, channels, or tokens by
-// their positions. The entries have the same axes.
-func partsOfAxes(s *search) (parts []Spots) {
+// wrongPart is the part of the result with unexplained elements: the indexes with such elements, of each axis that also has right indexes. It is empty if
+// no axis has both, and if fewer than half of the elements of the part are unexplained. The axes count heads, streams, channels, or tokens by their
+// positions. The entries have the same axes.
+func wrongPart(s *search) Spots {
 	axes, shape := s.m.List.Entries[s.first.Node.Entry].Axes, s.first.Program.Out.Shape
 	if len(axes) != len(shape) {
-		return nil
+		return ""
 	}
+	var parts []string
 	for k := range axes {
 		if !strings.ContainsRune(partAxes, rune(axes[k])) {
 			continue
@@ -79,7 +71,7 @@ func partsOfAxes(s *search) (parts []Spots) {
 		var has, is []bool // of each index: whether it is wrong in some entry, and whether some entry has it
 		for _, e := range s.entries {
 			if s.m.List.Entries[e.Node.Entry].Axes != axes || axes[k] != order.AxisToken && e.Program.Out.Shape[k] != shape[k] {
-				return nil
+				return ""
 			}
 			first, size := s.firstPosition(e, axes[k]), e.Program.Out.Shape[k]
 			for len(has) < first+size {
@@ -94,10 +86,26 @@ func partsOfAxes(s *search) (parts []Spots) {
 			}
 		}
 		if n := trues(has); n > 0 && n < trues(is) {
-			parts = append(parts, spotOf(axes[k], has))
+			parts = append(parts, string(spotOf(axes[k], has)))
 		}
 	}
-	return parts
+	part, in, wrong := Spots(strings.Join(parts, ";")), 0, 0
+	for _, e := range s.entries {
+		of := part.of(s.subject, e)
+		if of == nil {
+			return ""
+		}
+		for i := range e.elements() {
+			if of.has(i) {
+				in++
+			}
+		}
+		wrong += len(e.Left)
+	}
+	if 2*wrong < in {
+		return ""
+	}
+	return part
 }
 
 // firstPosition is the position of the first token of an entry's pass for an axis of tokens; 0 for another axis.
@@ -131,35 +139,72 @@ func spotOf(axis byte, has []bool) Spots {
 	return Spots(axisWords(axis) + "=" + strings.Join(runs, ","))
 }
 
-// along finds the axis of the spots in the result of an entry, and reports for each index of the axis whether it is one of the spots. The axis is
-// negative where the result has no such axis.
-func (m Spots) along(s *subject, e *Entry) (axis int, has []bool) {
-	name, runs, _ := strings.Cut(string(m), "=")
+// tile is a part of a result: the indexes that belong to it, of some axes.
+type tile struct {
+	shape []int
+	in    [][]bool // by axis; nil for all indexes
+}
+
+// has reports whether an element is in the part.
+func (t *tile) has(i int) bool {
+	for k := len(t.shape) - 1; k >= 0; k-- {
+		if in := t.in[k]; in != nil && !in[i%t.shape[k]] {
+			return false
+		}
+		i /= t.shape[k]
+	}
+	return true
+}
+
+// without are the spots of the other axes.
+func (m Spots) without(axis byte) Spots {
+	var all []string
+	for part := range strings.SplitSeq(string(m), ";") {
+		if !strings.HasPrefix(part, axisWords(axis)+"=") {
+			all = append(all, part)
+		}
+	}
+	return Spots(strings.Join(all, ";"))
+}
+
+// of is the part of an entry's result. It is nil for no spots, and where the result has no such axis.
+func (m Spots) of(s *subject, e *Entry) *tile {
 	axes, shape := s.m.List.Entries[e.Node.Entry].Axes, e.Program.Out.Shape
-	if len(axes) != len(shape) {
-		return -1, nil
+	if m == "" || len(axes) != len(shape) {
+		return nil
 	}
-	axis = slices.IndexFunc([]byte(axes), func(a byte) bool { return axisWords(a) == name })
-	if axis < 0 {
-		return -1, nil
+	t := &tile{shape, make([][]bool, len(shape))}
+	for part := range strings.SplitSeq(string(m), ";") {
+		name, runs, _ := strings.Cut(part, "=")
+		k := slices.IndexFunc([]byte(axes), func(a byte) bool { return axisWords(a) == name })
+		if k < 0 {
+			return nil
+		}
+		if t.in[k] = runsIn(runs, s.firstPosition(e, axes[k]), shape[k]); t.in[k] == nil {
+			return nil
+		}
 	}
-	has = make([]bool, shape[axis])
-	past := s.firstPosition(e, axes[axis])
+	return t
+}
+
+// runsIn reads runs of indexes from some first index on, and reports for each index whether it is in a run. It is nil for a text that is no run.
+func runsIn(runs string, first, size int) []bool {
+	has := make([]bool, size)
 	for run := range strings.SplitSeq(runs, ",") {
-		first, last, isRun := strings.Cut(run, "-")
-		from, err := strconv.Atoi(first)
+		low, high, isRun := strings.Cut(run, "-")
+		from, err := strconv.Atoi(low)
 		to := from
 		if isRun && err == nil {
-			to, err = strconv.Atoi(last)
+			to, err = strconv.Atoi(high)
 		}
 		if err != nil {
-			return -1, nil
+			return nil
 		}
-		for i := max(from-past, 0); i <= min(to-past, len(has)-1); i++ {
+		for i := max(from-first, 0); i <= min(to-first, size-1); i++ {
 			has[i] = true
 		}
 	}
-	return axis, has
+	return has
 }
 
 // tokenAxis is the axis of the result that counts tokens; −1 if no axis does.
@@ -169,6 +214,17 @@ func tokenAxis(x *subject, e *Entry) int {
 		return -1
 	}
 	return strings.IndexByte(axes, order.AxisToken)
+}
+
+// leftPart is the part of a result in the tokens with unexplained elements; nil for a result without an axis of tokens.
+func leftPart(x *subject, e *Entry) *tile {
+	axis := tokenAxis(x, e)
+	if axis < 0 {
+		return nil
+	}
+	part := &tile{e.Program.Out.Shape, make([][]bool, len(e.Program.Out.Shape))}
+	part.in[axis], _ = e.leftTokens(axis)
+	return part
 }
 
 // leftTokens reports for each token along an axis whether the token has unexplained elements, and counts the tokens that have some.
@@ -189,29 +245,27 @@ func (e *Entry) leftTokens(axis int) (has []bool, n int) {
 	return e.tokens, n
 }
 
-// onlyIn takes the result of an edited program at some indexes of an axis, and the entry's own result at the others. It is nil for a nil edit and for a
-// negative axis.
-func onlyIn(x *subject, e *Entry, d *program.Edited, axis int, has []bool) *program.Edited {
-	if d == nil || axis < 0 || refused(x, e, func(some *program.Some) (program.Value, error) { return onlyInSome(x, e, d, some, axis, has) }) {
+// onlyIn takes the result of an edited program in a part of the result, and the entry's own result elsewhere. It is nil for a nil edit, for no part, and for
+// an edit that changes the shape.
+func onlyIn(x *subject, e *Entry, d *program.Edited, part *tile) *program.Edited {
+	if d == nil || part == nil || refused(x, e, func(some *program.Some) (program.Value, error) { return onlyInSome(x, e, d, some, part) }) {
 		return nil
 	}
 	own, ok := x.valueOf(e, nil)
 	other, is := x.valueOf(e, d)
-	if !ok || !is || len(own.Data) != len(other.Data) {
+	if !ok || !is || !slices.Equal(own.Shape, other.Shape) {
 		return nil
 	}
-	shape := e.Program.Out.Shape
-	inner := product(shape[axis+1:])
 	for i := range own.Data {
-		if has[i/inner%shape[axis]] {
+		if part.has(i) {
 			own.Data[i], own.Bound[i] = other.Data[i], other.Bound[i]
 		}
 	}
 	return given(e, own)
 }
 
-// onlyInSome is the result of [onlyIn] for a few tokens: outside of the indexes, the elements are those of the trace, which the entry's own program gives.
-func onlyInSome(x *subject, e *Entry, d *program.Edited, some *program.Some, axis int, has []bool) (program.Value, error) {
+// onlyInSome is the result of [onlyIn] for a few tokens: outside of the part, the elements are those of the trace, which the entry's own program gives.
+func onlyInSome(x *subject, e *Entry, d *program.Edited, some *program.Some, part *tile) (program.Value, error) {
 	k, err := x.m.values(e)
 	if err != nil {
 		return program.Value{}, err
@@ -222,16 +276,31 @@ func onlyInSome(x *subject, e *Entry, d *program.Edited, some *program.Some, axi
 	}
 	v = ownedValue(v)
 	y, _ := e.Few.Target()
-	inner, last := product(v.Shape[axis+1:]), len(v.Shape)-1
-	for i := range v.Data {
-		at := i / inner % v.Shape[axis]
+	few := &tile{v.Shape, slices.Clone(part.in)}
+	for k, in := range few.in {
+		var at []int
 		switch {
-		case axis == some.Axis:
-			at = some.Keep[at]
-		case axis == last && some.Columns != nil:
-			at = some.Columns[at]
+		case in == nil:
+			continue
+		case k == some.Axis:
+			at = some.Keep
+		case k == len(few.in)-1 && some.Columns != nil:
+			at = some.Columns
+		default:
+			continue
 		}
-		if !has[at] {
+		few.in[k] = make([]bool, len(at))
+		for i, from := range at {
+			few.in[k][i] = in[from]
+		}
+	}
+	for k, size := range v.Shape {
+		if len(v.Shape) != len(part.in) || few.in[k] != nil && len(few.in[k]) != size || len(y) != len(v.Data) {
+			return v, program.ErrIndex
+		}
+	}
+	for i := range v.Data {
+		if !few.has(i) {
 			v.Data[i], v.Bound[i] = y[i], 0
 		}
 	}

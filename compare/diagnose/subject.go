@@ -30,17 +30,12 @@ func (m *Model) Apply(mistake Mistake, e *Entry) (*program.Edited, error) {
 func (s *subject) apply(m Mistake, e *Entry) *program.Edited {
 	if m.Tokens.Some {
 		m.Tokens = Tokens{}
-		axis := tokenAxis(s, e)
-		if axis < 0 {
-			return nil
-		}
-		left, _ := e.leftTokens(axis)
-		return onlyIn(s, e, s.apply(m, e), axis, left)
+		return onlyIn(s, e, s.apply(m, e), leftPart(s, e))
 	}
 	if m.Only != "" {
-		axis, has := m.Only.along(s, e)
+		part := m.Only.of(s, e)
 		m.Only = ""
-		return onlyIn(s, e, s.apply(m, e), axis, has)
+		return onlyIn(s, e, s.apply(m, e), part)
 	}
 	if m == (Mistake{}) {
 		return nil
