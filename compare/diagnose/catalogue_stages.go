@@ -22,7 +22,7 @@ func stages() []stage {
 		{"one scale of all elements", inReads, ofOneScale},
 		{"orders of elements", inReads, tried(orders)},
 		{"other channels", besides, tried(otherChannels)},
-		{"rows of matrices from elsewhere", besides, tried(rowsElsewhere)},
+		{"rows of matrices from elsewhere", besides, tried(placesOfRows, rowsElsewhere)},
 		{"steps of earlier or later values", besides, tried(shiftedSteps)},
 		{"activations by other formulas", besides, tried(activationVariants)},
 		{"activations with another number", besides, tried(numberedActivations, beyondLimits)},

@@ -41,6 +41,7 @@ var weightChanges = map[Kind]weightChange{
 	"weight.codes-with-offset":          coded,
 	"weight.codes-unsigned":             coded,
 	"weight.codes-without-sign":         coded,
+	"weight.codes-saturated":            coded,
 	"weight.codes-borrowed":             coded,
 	lowScales:                           coded,
 	"weight.rounded-with-narrow-scales": coded,
@@ -56,6 +57,8 @@ var weightChanges = map[Kind]weightChange{
 	"weight.rope-channels":    interleavedChannels,
 	"weight.tiles-by-columns": tiles,
 	"weight.tiles-by-rows":    tiles,
+	rowsApart:                 atOtherPlaces,
+	columnsLater:              atOtherPlaces,
 
 	// In part.
 	"weight.one-shard":              shard,

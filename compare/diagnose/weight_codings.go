@@ -219,6 +219,7 @@ var misreadings = map[Kind]func(code, half float64, borrowed bool) float64{
 		return code
 	},
 	"weight.codes-without-sign": func(code, _ float64, _ bool) float64 { return math.Abs(code) },
+	"weight.codes-saturated":    func(code, _ float64, _ bool) float64 { return min(code, -1) },
 	"weight.codes-borrowed": func(code, _ float64, borrowed bool) float64 {
 		if borrowed {
 			return code - 1
@@ -318,13 +319,14 @@ func roundedOtherwise() (all []Mistake) {
 func misreadInGroups() (all []Mistake) {
 	for _, numbers := range []Codes{Int8, Int4, Int8Kept, Int4Kept} {
 		for _, g := range []Scales{ByRow, 32, 128, OfAll} {
-			for _, kind := range []Kind{"weight.codes-with-offset", "weight.codes-unsigned", "weight.codes-without-sign", "weight.codes-borrowed"} {
+			for _, kind := range []Kind{"weight.codes-with-offset", "weight.codes-unsigned", "weight.codes-without-sign", "weight.codes-saturated", "weight.codes-borrowed"} {
 				m := rounded(numbers, g)
 				switch m.Kind = kind; {
 				case kind == "weight.codes-borrowed":
 					for _, m.N = range []int{2, 4, 8} {
 						all = append(all, m)
 					}
+				case kind == "weight.codes-saturated" && (codesOf[numbers].most < 127 || g == OfAll): // no instruction saturates to 4 bits
 				case kind != "weight.codes-without-sign" || !codesOf[numbers].kept: // else it is weight.unsigned
 					all = append(all, m)
 				}

@@ -73,7 +73,25 @@ func TestWeightsMadeInLoopsAreNamed(t *testing.T) {
 			return math.Copysign(best*scale, x)
 		}
 	}
+	// saturated are codes with an offset that are cut off at the largest signed code.
+	saturated := func(o operation, most float64) func(i, j int) float64 {
+		return func(i, j int) float64 {
+			step := f32(largest(grid{o.matrix[i]}) / 127)
+			return f32((min(math.RoundToEven(f32(o.matrix[i][j]/step))+128, most) - 128) * step)
+		}
+	}
+	// in is the number at a place in the memory of a matrix whose rows are some numbers apart.
+	in := func(o operation, at, apart int) float64 {
+		if at/apart >= len(o.matrix) || at%apart >= len(o.matrix[0]) {
+			return 0
+		}
+		return o.matrix[at/apart][at%apart]
+	}
 	for _, c := range []rowPlant{
+		{"weight.rows-read-apart(place=layers.*.self_attn.o_proj.weight,of=weight:layers.*.self_attn.o_proj.weight,n=32,m=24)", tall, with(tall, func(i, j int) float64 { return in(tall, i*32+j, 24) }), with(tall, func(i, j int) float64 { return in(tall, i*32+j+i/8, 24) })},
+		{"weight.rows-read-apart(place=layers.*.self_attn.o_proj.weight,of=weight:layers.*.self_attn.o_proj.weight,n=24,m=32)", tall, with(tall, func(i, j int) float64 { return in(tall, i*24+j, 32) }), with(tall, func(i, j int) float64 { return in(tall, i*24+j+i/8, 32) })},
+		{"weight.columns-read-later(place=layers.*.self_attn.o_proj.weight,of=weight:layers.*.self_attn.o_proj.weight,n=12,k=12)", tall, with(tall, func(i, j int) float64 { return in(tall, i*24+j+j/12*12, 24) }), with(tall, func(i, j int) float64 { return in(tall, i*24+j+j/12*(12+i/8), 24) })},
+		{"weight.codes-saturated(place=layers.*.self_attn.o_proj.weight,of=weight:layers.*.self_attn.o_proj.weight,coding=int8:0)", tall, with(tall, saturated(tall, 127)), with(tall, saturated(tall, 120))},
 		{"weight.reshaped(place=layers.*.self_attn.o_proj.weight,of=weight:layers.*.self_attn.o_proj.weight)", tall, with(tall, func(i, j int) float64 { at := i*24 + j; return tall.matrix[at%16][at/16] }), with(tall, func(i, j int) float64 { at := i*24 + j; return tall.matrix[(at+1)%16][at/16] })},
 		{"weight.bytes-swapped(place=layers.*.self_attn.o_proj.weight,of=weight:layers.*.self_attn.o_proj.weight,dtype=float16)", half, with(half, func(i, j int) float64 { return swapped(half.matrix[i][j]) }), with(half, func(i, j int) float64 { return swapped(half.matrix[i][j]) / 3 })},
 		{"weight.rounded-mxfp4(place=layers.*.self_attn.o_proj.weight,of=weight:layers.*.self_attn.o_proj.weight,coding=e2m1:32)", wide, with(wide, rounded(wide, 2)), with(wide, rounded(wide, 1.5))},

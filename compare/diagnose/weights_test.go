@@ -73,6 +73,9 @@ var wrongWeights = []struct {
 	{diagnose.Mistake{Kind: "weight.codes-without-sign", Coding: diagnose.Coding{Numbers: diagnose.Int4}}, inGroups(24, func(g []float64, top float64) {
 		steps(g, top/7, func(x float64) float64 { return math.Abs(math.RoundToEven(x)) })
 	})},
+	{diagnose.Mistake{Kind: "weight.codes-saturated", Coding: diagnose.Coding{Numbers: diagnose.Int8}}, inGroups(24, func(g []float64, top float64) {
+		steps(g, top/127, func(x float64) float64 { return min(math.RoundToEven(x)+128, 127) - 128 })
+	})},
 	{diagnose.Mistake{Kind: "weight.codes-unsigned", Coding: diagnose.Coding{Numbers: diagnose.Int4Kept, Scales: diagnose.OfAll}}, func(w grid) grid {
 		step := f32(largest(w) / 7)
 		return by(func(x float64) float64 {
@@ -160,6 +163,25 @@ var wrongWeights = []struct {
 	}},
 	{diagnose.Mistake{Kind: "weight.tiles-by-columns", N: 2, M: 4}, tiled(2, 4, true)},
 	{diagnose.Mistake{Kind: "weight.tiles-by-rows", N: 2, M: 4}, tiled(2, 4, false)},
+	{diagnose.Mistake{Kind: "weight.rows-read-apart", N: 32, M: 24}, func(w grid) grid {
+		memory := append(slices.Concat(w...), make([]float64, 24*24)...)
+		return newGrid(24, 24, func(i, j int) float64 { return memory[i*32+j] })
+	}},
+	{diagnose.Mistake{Kind: "weight.rows-read-apart", N: 24, M: 28}, func(w grid) grid {
+		var memory []float64
+		for _, row := range w {
+			memory = append(append(memory, row...), 0, 0, 0, 0)
+		}
+		return newGrid(24, 24, func(i, j int) float64 { return memory[i*24+j] })
+	}},
+	{diagnose.Mistake{Kind: "weight.columns-read-later", N: 12, K: 12}, func(w grid) grid {
+		memory := append(slices.Concat(w...), make([]float64, 24)...)
+		return newGrid(24, 24, func(i, j int) float64 { return memory[i*24+j+j/12*12] })
+	}},
+	{diagnose.Mistake{Kind: "weight.columns-read-later", N: -3}, func(w grid) grid {
+		memory := append(make([]float64, 3), slices.Concat(w...)...)
+		return newGrid(24, 24, func(i, j int) float64 { return memory[i*24+j] })
+	}},
 	{diagnose.Mistake{Kind: "weight.one-shard", N: 1, M: 4}, func(w grid) grid {
 		return newGrid(24, 24, func(i, j int) float64 {
 			if j < 6 || j >= 12 {
