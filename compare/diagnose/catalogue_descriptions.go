@@ -28,6 +28,7 @@ func descriptionRows() []Row {
 		{Kind: "described.rotated", Words: "pairs of channels of {of} are rotated by an extra angle, the same for each position: {values}"},
 		{Kind: "described.rotated-more", Words: "pairs of channels of {of} are rotated by an extra angle that grows with the position: {values} per position"},
 		{Kind: "described.inputs", Words: "each input of {like} has its own factor, the same for all outputs: {values}: {of} should have this factor and does not, or the reverse"},
+		{Kind: "described.block-shifts", Words: "{like} has its own constant added for each block of {called}: {values}"},
 		{Kind: "described.blocks", Words: "{like} has its own factor for each block of {called}: {values}"},
 		{Kind: "described.rank", Words: "a product of two matrices of rank {values} is added to {of}: a LoRA adapter is merged into the weight, or missing from it"},
 		{Kind: "described.index", Words: "all {by} of {of} have the value that belongs to index {values}"},
@@ -327,7 +328,7 @@ func (m Mistake) numbers() string {
 		return ""
 	case m.Kind == "weight.input-factors":
 		noun = "input"
-	case m.Kind == "weight.factors":
+	case m.Kind == "weight.factors", m.Kind == shiftedBlocks:
 		noun = "block"
 	case m.Kind == "heads.others":
 		return indexList(all)

@@ -133,7 +133,7 @@ func analyses() []analysis {
 		{ofTwoValues, true},
 		{of: inFewBits},
 		{describeOperand, true},
-		{factorsOfInputs, true},
+		{numbersOfBlocks, true},
 		{curved, true},
 		{of: ofOneValue},
 		{of: zeroedResults},

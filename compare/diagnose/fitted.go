@@ -260,7 +260,7 @@ func different(all []float64, right float64) (n int) {
 // rightNumber is the number that changes nothing in a mistake with several numbers; NaN if no number does.
 func (m Mistake) rightNumber() float64 {
 	switch m.Kind {
-	case "addends.inserted", "slopes.inserted", "weight.shifted":
+	case "addends.inserted", "slopes.inserted", "weight.shifted", shiftedBlocks:
 		return 0
 	case "number.of-layers":
 		return math.NaN()

@@ -211,19 +211,23 @@ func indexesAlong(s *subject, e *Entry, shape []int, m Mistake) (v program.Value
 	return v, true
 }
 
-// scaledWeight multiplies a matrix by a factor for each input, or for each block of M rows and K columns. If layers have different factors, it takes the
-// factors of the entry's layer.
-func scaledWeight(s *subject, e *Entry, m Mistake) *program.Edited {
-	factors := ownNumbers(s, e, m)
+// blockedWeight multiplies a matrix by a factor for each input, or for each block of M rows and K columns, or adds a constant for each block. If layers have
+// different numbers, it takes the numbers of the entry's layer.
+func blockedWeight(s *subject, e *Entry, m Mistake) *program.Edited {
+	numbers := ownNumbers(s, e, m)
 	return reweighted(e, func(_ int, w program.Rows) program.Rows {
 		rows, cols := w.Size()
-		if m.M < 1 || m.K < 1 || cols%m.K != 0 || len(factors) != (rows+m.M-1)/m.M*(cols/m.K) {
+		if m.M < 1 || m.K < 1 || cols%m.K != 0 || len(numbers) != (rows+m.M-1)/m.M*(cols/m.K) {
 			return nil
 		}
 		return changedRows(w, func(i int, row []float64) {
-			of := factors[i/m.M*(cols/m.K):]
+			of := numbers[i/m.M*(cols/m.K):]
 			for c := range row {
-				row[c] *= of[c/m.K]
+				if m.Kind == shiftedBlocks {
+					row[c] += of[c/m.K]
+				} else {
+					row[c] *= of[c/m.K]
+				}
 			}
 		})
 	}, m.Place)

@@ -55,7 +55,7 @@ var changeNothing = []struct{ kinds, why string }{
 // notReached are kinds that no plant of this test is, and why. A test that plants them by hand is named where there is one.
 var notReached = []struct{ kinds, why string }{
 	{"described.", "how a tensor differs, and no mistake"},
-	{"addends.inserted factors.inserted heads.others input.truncated input.whole mask.first-key mask.last-key slopes.inserted value.formula value.other weight.factors weight.input-factors weight.shifted weights.of-another-layer", "a description of a port's tensors proposes them: TestDescriptionsAreConfirmed"},
+	{"addends.inserted factors.inserted heads.others input.truncated input.whole mask.first-key mask.last-key slopes.inserted value.formula value.other weight.factors weight.input-factors weight.shifted weight.shifted-in-blocks weights.of-another-layer", "a description of a port's tensors proposes them: TestDescriptionsAreConfirmed"},
 	{"factor.by-late-position factor.by-position norm.about-mean number.of-layers sum.terms value.mixed value.of-block-index value.of-index-after value.of-index-before value.of-last-index value.on-grid value.of-one-index value.of-rank", "a description of a port's tensors proposes them: TestSumsAndRowsAreNamed, TestSumsAndRowsAreApplied, TestMixedValuesAreNamed, TestValuesOnAGridAreNamed"},
 	{"indexes.others value.statistic", "a description of a port's tensors proposes them: TestBlocksAreNamed"},
 	{"number.over-statistic number.statistic", "a description of a port's tensors proposes them: TestNumbersOfRowsMadeInLoopsAreNamed"},
@@ -67,7 +67,7 @@ var notReached = []struct{ kinds, why string }{
 	{"rows. elements.nan elements.nan-or-infinite elements.infinite elements.minus-infinity", "a relation, and no mistake: TestARelationSaysNothingOfAnotherEntry, TestMinusInfinityIsMasked"},
 	{"cache.order cache.other-slots cache.ring cache.slots-of-another cache.written-elsewhere", "the slots are found in the cache of a port: TestSlotsAreApplied"},
 	{"addend.inserted result.clamped result.clipped-above result.clipped-below dropout.left-on logits.", "a number is solved from the tensors of a port: TestMistakesOfResultsAndPrecisionAreApplied"},
-	{"channels.many-others channels.others channels.reordered lookup.other-rows weight.rows-many-others weight.bit-flipped weight.one-number weight.scales-of-blocks", "the rows and numbers are found in the tensors of a port: TestMistakesOfWeightsAreApplied"},
+	{"channels.many-others channels.others channels.reordered lookup.other-rows weight.rows-many-others weight.bit-flipped weight.one-number weight.rows-read-apart weight.columns-read-later weight.scales-of-blocks", "the rows and numbers are found in the tensors of a port: TestMistakesOfWeightsAreApplied"},
 	{"instance.another layer.other-kind rope.frequencies-factors rope.scaling-of-some rope.frequencies-multiplied-not-divided", "what is read is found in the tensors of a port: TestOtherInputsAreApplied, TestRotaryMistakesAreApplied, TestFrequenciesOfATableAreNamed"},
 	{"ids.limited ids.modulo ids.shifted", "the rows are found in the table of a port: TestRulesOfRowsAreFound"},
 	{"elements.as-halves elements.as-parts elements.by-turns-not-parts elements.blocks-by-turns elements.parts-crossed index.part part.all-unnamed", "the operations of these families have no parts by turns, and none of which one is read"},
