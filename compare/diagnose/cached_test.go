@@ -73,6 +73,16 @@ func TestSlotsAreApplied(t *testing.T) {
 		first[i] = 0
 	}
 	makes(t, m, withinProgram(t, m, 3), Mistake{Kind: "cache.decode-channels", Of: of, N: 4, M: ofWidth}, twice(first))
+	grown := slices.Clone(all)
+	for c := range ofWidth {
+		for slot := range 3 {
+			at := c*5 + slot // in memory of the prompt's three slots by channel
+			if grown[slot*ofWidth+c] = 0; at < 3*ofWidth {
+				grown[slot*ofWidth+c] = all[at%3*ofWidth+at/3]
+			}
+		}
+	}
+	makes(t, m, withinProgram(t, m, 3), Mistake{Kind: "cache.rows-read-apart", Of: of, N: 5}, twice(grown))
 	for _, c := range []struct {
 		kind  Kind
 		slots []int

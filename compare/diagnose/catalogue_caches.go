@@ -13,6 +13,7 @@ func cacheRows() []Row {
 		{Kind: "cache.sink", Words: "{of} keeps the first {n} slots for ever and that many fewer of the newest: an attention sink", Pages: []Page{onRoles("evicted-keys", "")}, Apply: otherSlots, Class: edit.Known, Solved: solvedSlots},
 		{Kind: "cache.decode-unwritten", Words: "decode steps do not write {of}: their slots are 0", Pages: pagesWithNames(ofSlots, nil), Apply: otherSlots, Class: edit.Known, Solved: solvedSlots},
 		{Kind: "cache.decode-stale", Words: "decode steps write the prompt's last slot again into {of}: stale", Pages: pagesWithNames(ofSlots, nil), Apply: otherSlots, Class: edit.Known, Solved: solvedSlots},
+		{Kind: grownCache, Words: "{of} is stored by channel, and its rows have grown to {n} slots after the prompt: the prompt's slots are read from the wrong places", Pages: pagesWithNames(ofSlots, nil), Apply: readApart, Class: edit.Known},
 		{Kind: partOfSteps, Words: "decode steps write only the first {n} of {m} channels of {of}: the others are 0", Pages: pagesWithNames(ofSlots, nil), Apply: firstChannels, Class: edit.Known},
 		{Kind: "cache.newest-unwritten", Words: "the newest slot of {of} is 0: it was not written", Pages: pagesWithNames(ofHeldSlots, nil), Apply: otherSlots, Class: edit.Known, Solved: solvedSlots},
 		{Kind: "cache.newest-stale", Words: "the newest slot of {of} repeats the slot before it: stale", Pages: pagesWithNames(ofHeldSlots, nil), Apply: otherSlots, Class: edit.Known, Solved: solvedSlots},

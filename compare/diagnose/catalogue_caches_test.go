@@ -71,6 +71,10 @@ func TestCachesSay(t *testing.T) {
 			says:    "decode steps write only the first 1 of 8 channels of the cached layers.*.self_attn.k_rope: the others are 0", role: probs, page: "unwritten-cache-slots",
 		},
 		{
+			mistake: Mistake{Kind: "cache.rows-read-apart", Of: ofKeys, N: 16},
+			says:    "the cached layers.*.self_attn.k_rope is stored by channel, and its rows have grown to 16 slots after the prompt: the prompt's slots are read from the wrong places", role: probs, page: "unwritten-cache-slots",
+		},
+		{
 			mistake: Mistake{Kind: "cache.decode-stale", Of: ofKeys},
 			says:    "decode steps write the prompt's last slot again into the cached layers.*.self_attn.k_rope: stale", role: keys, page: "stale-cache-slot",
 		},

@@ -210,6 +210,33 @@ func slots(of func(slot, slots int) int) func(p *wrongPort) []float64 {
 	}
 }
 
+// grown is a cache whose slots of the prompt are stored by channel, and read in rows of another length by the first decode step.
+func grown(length func(channel int) int) func(p *wrongPort) []float64 {
+	return func(p *wrongPort) []float64 {
+		y := p.Eval()
+		heads, n, d := p.Shape[1], p.Shape[2], p.Shape[3]
+		if p.Pass != 1 {
+			return y
+		}
+		prompt := n - 1
+		for h := range heads {
+			var memory []float64
+			for c := range d {
+				for s := range prompt {
+					memory = append(memory, y[(h*n+s)*d+c])
+				}
+			}
+			memory = append(memory, make([]float64, 64*d)...)
+			for c := range d {
+				for s := range prompt {
+					y[(h*n+s)*d+c] = memory[c*length(c)+s]
+				}
+			}
+		}
+		return y
+	}
+}
+
 // foreign is a cache in which the first slots of earlier passes hold numbers of no tensor.
 func foreign(slots int) func(p *wrongPort) []float64 {
 	return func(p *wrongPort) []float64 {

@@ -77,6 +77,7 @@ var plantedRows = []plantedRow{
 		return s
 	})},
 
+	{"cache.rows-read-apart", "llama", "self_attn.keys", grown(func(int) int { return 16 }), "(place=cache,of=cached:layers.*.self_attn.k_rope,n=16)", grown(func(c int) int { return 16 - c%2 })},
 	{"slots.foreign", "llama", "self_attn.keys", foreign(3), "(of=the-cache,at=keys 0, 1, 2)", foreign(99)},
 	{"rows.operations-left-out", "llama", "self_attn.keys", keptOf("k_proj"), "(place=layers.*.self_attn.k_proj,of=operations:rope,by=rows-of:layers.*.self_attn.k_proj,n=44,m=168)", keptOf("v_proj")},
 
