@@ -36,13 +36,13 @@ func grownCaches(s *search) iter.Seq[Mistake] {
 }
 
 // readApart reads the prompt's slots of caches by channel, with rows of N slots. They were written with rows of the prompt's slots. Behind the slots that
-// were written is 0.
+// were written is 0. Rows so long that all but the first begin there do not show their length.
 func readApart(s *subject, e *Entry, m Mistake) *program.Edited {
 	prompt := s.m.Passes[0].Tokens
 	return inCaches(s, e, m.Of.Name, func(ed *edit.Editor, i int) (program.Var, bool) {
 		st := &e.Program.Steps[i]
 		axis, last, n := st.Axis(), len(st.Shape)-1, st.Shape[st.Axis()]
-		if axis != last-1 || n <= prompt || firstOfSteps(s, e, n) != prompt || m.N <= prompt {
+		if axis != last-1 || n <= prompt || firstOfSteps(s, e, n) != prompt || m.N <= prompt || m.N >= st.Shape[last]*prompt {
 			return e.Program.Result(i), false
 		}
 		own, size, before := ed.Move(i), st.Shape[last], product(st.Shape[:axis])
