@@ -44,16 +44,26 @@ func clippings(s *search) iter.Seq[Mistake] {
 	}
 }
 
-// wholeResults yields a result that is rounded to whole numbers, or cut to whole numbers, if all its unexplained elements are whole.
+// leastWhole is how many different magnitudes whole results have at least: 0 and 1 alone are results of many mistakes.
+const leastWhole = 3
+
+// wholeResults yields a result that is rounded to whole numbers, or cut to whole numbers, if all its unexplained elements are whole, with several numbers.
 func wholeResults(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
+		different := map[float64]bool{}
 		for _, e := range s.entries {
 			y, _ := e.Target()
 			for _, i := range e.Left {
 				if y[i] != math.Trunc(y[i]) {
 					return
 				}
+				if len(different) < leastWhole {
+					different[math.Abs(y[i])] = true
+				}
 			}
+		}
+		if len(different) < leastWhole {
+			return
 		}
 		m := Mistake{Kind: "value.on-grid", Of: theResult, X: some(1), Edit: placed(edit.Place{Arg: result})}
 		if !yield(m) {

@@ -34,7 +34,7 @@ type whitened struct {
 func unrelatedWeight(s *search) float64 {
 	var groups [][]*Entry // by weight
 	for _, e := range s.entries {
-		if e.Program.Steps[e.Program.Out.Step].Prim != program.Affine {
+		if !endsWithMatrix(e) {
 			return 0
 		}
 		k := slices.IndexFunc(groups, func(g []*Entry) bool { return weightAtEnd(g[0]).Name == weightAtEnd(e).Name })
@@ -62,9 +62,19 @@ func unrelatedWeight(s *search) float64 {
 }
 
 // weightAtEnd is the weight of the product at the end of an entry's program.
-func weightAtEnd(e *Entry) order.Weight {
+func weightAtEnd(e *Entry) order.Weight { return e.Weights[weightIndexAtEnd(e)] }
+
+// weightIndexAtEnd is the number of this weight in the entry.
+func weightIndexAtEnd(e *Entry) int {
 	p := e.Program
-	return e.Weights[p.Steps[p.Steps[p.Out.Step].Args[1].Step].Index()]
+	return p.Steps[p.Steps[p.Out.Step].Args[1].Step].Index()
+}
+
+// endsWithMatrix reports whether an entry's program ends with a product with a matrix.
+func endsWithMatrix(e *Entry) bool {
+	p := e.Program
+	end := &p.Steps[p.Out.Step]
+	return end.Prim == program.Affine && p.Steps[end.Args[1].Step].Prim == program.Matrix
 }
 
 // random is the standard deviation of a random matrix that gives the port's results. It is 0 if no random matrix gives such results, and if the right matrix
@@ -236,10 +246,44 @@ func randomWeights(s *search) error {
 	if o := s.differs.operand(); o != nil && o.gives() {
 		return nil
 	}
+	if like, err := s.likeAnother(deviation); like || err != nil {
+		return err
+	}
 	r := Relation{Kind: "weight.random", Of: weightTerm(weightAtEnd(s.first).Name), X: some(inDigits(deviation, 2))}
 	var of []*Entry
 	for _, e := range s.entries {
 		of = append(of, e, e.Small())
 	}
 	return s.state(statement{Relation: r, of: of, solved: 1})
+}
+
+// likeAnother reports whether another weight of the layer with as many elements has nearly a standard deviation: the port may have read that weight, in some
+// shape or order.
+func (s *search) likeAnother(deviation float64) (bool, error) {
+	own := weightAtEnd(s.first)
+	layer := order.NameOf(own.Name)
+	for k := range s.m.List.Entries {
+		for _, w := range s.m.List.Entries[k].Weights {
+			if w.Name == own.Name || len(w.Shape) != 2 || product(w.Shape) != product(own.Shape) || order.NameOf(w.Name).Within() && !order.NameOf(w.Name).SameLayer(layer) {
+				continue
+			}
+			rows, err := s.m.Weights(w)
+			if err != nil {
+				return false, err
+			}
+			n, cols := rows.Size()
+			row, sum, picked := make([]float64, cols), 0.0, min(n, mostPicked)
+			for r := range picked {
+				if err := rows.Row(row, r*n/picked); err != nil {
+					return false, err
+				}
+				sum += dot(row, row)
+			}
+			s.m.work += picked * cols / 8
+			if drift := math.Abs(math.Log(math.Sqrt(sum/float64(picked*cols)) / deviation)); !(drift >= leastDrift) {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
 }

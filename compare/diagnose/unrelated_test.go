@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
 	"github.com/tracediff/tracediff/order/program"
 )
@@ -159,6 +160,31 @@ func TestRandomWeightsAreNamed(t *testing.T) {
 			if !(math.Abs(got-c.is) <= 0.1*c.is) {
 				t.Errorf("%s, seed %d: %q", c.name, seed, f.What)
 			}
+		}
+	}
+}
+
+// Random results may be those of another weight of the layer, in some shape, if that has the same standard deviation.
+func TestRandomWeightsAreNoOtherWeights(t *testing.T) {
+	for _, c := range []struct{ deviation, is float64 }{{0.02, 0}, {0.05, 0.02}} {
+		m := model(t)
+		m.Passes[0].Tokens = tokensOf48
+		o := similar48(1)
+		e := o.made(t, m, func(in [][]float64, y []float64) {
+			timesRows(in[0], randomRows(rand.New(rand.NewPCG(1, 2)), rowsOf48, colsOf48, 0.02), y)
+		})
+		other := &m.List.Entries[m.List.Index("layers.0.self_attn.q_proj")]
+		other.Weights = []order.Weight{{Name: other.Name + ".weight", Shape: []int{colsOf48, rowsOf48}}}
+		weights := m.Weights
+		m.Weights = func(w order.Weight) (program.Rows, error) {
+			if w.Name == other.Weights[0].Name {
+				return matrix(randomRows(rand.New(rand.NewPCG(3, 4)), colsOf48, rowsOf48, c.deviation)), nil
+			}
+			return weights(w)
+		}
+		f := named(t, m, e)
+		if got := f.Relation.X.Value; !(math.Abs(got-c.is) <= 0.1*c.is) {
+			t.Errorf("beside a weight of deviation %g: %q", c.deviation, f.What)
 		}
 	}
 }
