@@ -28,6 +28,7 @@ var sayTheSame = []struct{ kinds, as, why string }{
 	{"precision.", "precision. tensor.rounded-dtype", "a formula of few steps that round is narrow as a whole, and a result that is rounded again is rounded once"},
 	{"row.mean-subtracted", "row.mean-subtracted", "a table that is read by rows is the result"},
 	{"rope.", "rope.", "few frequencies of a small head do not show which setting made them"},
+	{"softmax.parts-", "softmax.parts-", "few keys are in the same parts by two rules"},
 	{"softmax.slots-to-block softmax.whole-blocks", "softmax.slots-to-block softmax.whole-blocks softmax.slots-unwritten mask.", "of few keys two sizes of blocks leave as many"},
 	{"step.twice tensor.rounded", "elements.minus-infinity", "a mask of the lowest number is minus infinity in twice its size or in fewer bits"},
 	{"tanh.clip", "step.left-out", "scores within a clip are not clipped"},
