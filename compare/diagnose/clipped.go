@@ -44,7 +44,7 @@ func clippings(s *search) iter.Seq[Mistake] {
 	}
 }
 
-// leastWhole is how many different magnitudes whole results have at least: 0 and 1 alone are results of many mistakes.
+// leastWhole is how many different magnitudes whole results have at least: many mistakes give results of 0 and 1.
 const leastWhole = 3
 
 // wholeResults yields a result that is rounded to whole numbers, or cut to whole numbers, if all its unexplained elements are whole, with several numbers.

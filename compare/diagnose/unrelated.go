@@ -11,7 +11,7 @@ import (
 // A weight that was not loaded keeps the random numbers with which a framework begins. From a random matrix with independent elements of one standard
 // deviation s, a product gives results y = x·Wᵀ with three properties. Between two tokens, the results have the same cosine as the operands. Along each of
 // some orthonormal directions of the operands, the results are like normal numbers of deviation s. And the results are not related to the results of the
-// right matrix. These properties are tests of statistics: each lets a random matrix pass in all but one of a million cases.
+// right matrix. These properties are tests of statistics: nearly every random matrix passes them.
 
 const (
 	leastOfMatrix = 32   // rows of a matrix, at least
