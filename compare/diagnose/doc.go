@@ -7,7 +7,8 @@
 //     have one role, and no arithmetic of the port explains them.
 //  2. Package naming prepares the entries and calls [Find]. Find goes through stages of generators (catalogue_stages.go), ordered by reach: the
 //     tensor itself, the formula of the operation, the tensors and weights that the operation reads, steps outside of the formula, fewer bits, and
-//     then parts, solved numbers and two edits at once. Numbers of each layer (solve_layers.go) come last, with the mistakes that a description of
+//     then parts, solved numbers and two edits at once. If only a part of the result is wrong, such as two heads or a tile of tokens and channels,
+//     a stage tries mistakes in this part ([Mistake.Only], inpart.go). Numbers of each layer (solve_layers.go) come last, with the mistakes that a description of
 //     the difference proposes, all numbers filled in (fitted.go). A generator yields each [Mistake] that the entries may have, as data. A wrong
 //     window, for example, comes from windows in masks.go, in the stage of the formula. If a large entry is wrong in few tokens, an earlier stage has these masks. An edit
 //     of steps has no kind during the search; it gets a kind when it is named (words.go). [Model.Apply] makes the edit of a mistake in the program
