@@ -35,8 +35,8 @@ func grownCaches(s *search) iter.Seq[Mistake] {
 	return slices.Values(all)
 }
 
-// readApart reads the prompt's slots of caches by channel, with rows of N slots. They were written with rows of the prompt's slots. Behind the slots that
-// were written is 0. Rows so long that all but the first begin there do not show their length.
+// readApart reads the prompt's slots of caches by channel, with rows of N slots. The port wrote them with rows of the prompt's slots. After the last written
+// slot the memory is 0. N is smaller than the written memory, since larger N give the same elements.
 func readApart(s *subject, e *Entry, m Mistake) *program.Edited {
 	prompt := s.m.Passes[0].Tokens
 	return inCaches(s, e, m.Of.Name, func(ed *edit.Editor, i int) (program.Var, bool) {

@@ -126,7 +126,7 @@ func (m Mistake) String() string {
 	if strings.HasPrefix(string(m.Kind), descriptions) {
 		return string(m.Kind)
 	}
-	return say(m.Kind, m.field) + m.Tokens.String() + m.Only.alone() + m.Others.String()
+	return say(m.Kind, m.field) + m.Tokens.String() + m.Only.only() + m.Others.String()
 }
 
 // say makes the sentence of a kind; field fills the holes.

@@ -199,8 +199,8 @@ func (s Spots) String() string {
 	return listedSpots.Replace(string(s))
 }
 
-// alone says which indexes have a mistake; empty for all.
-func (s Spots) alone() string {
+// only says which indexes have a mistake; empty for all indexes.
+func (s Spots) only() string {
 	if s == "" {
 		return ""
 	}

@@ -115,7 +115,8 @@ func (m *moved) describe(x *difference) *Description {
 // looks reports whether an element of an entry is in the part of the result that is looked at, by its indexes of the other axes.
 func (m *moved) looks(entry, i int) bool { return m.parts[entry] == nil || m.parts[entry].has(i) }
 
-// source is the index of the right value that has the elements of an index in all entries; −1 for none. It continues the run of the index before where it can.
+// source finds the index of the right value with the elements of a wrong index, in all entries; −1 for none. If the index before is wrong too, source first
+// tries the index after its source.
 func (m *moved) source(x *difference, i int, before []int) int {
 	size := 0
 	for n := range m.value.all {

@@ -77,8 +77,8 @@ func endsWithMatrix(e *Entry) bool {
 	return end.Prim == program.Affine && p.Steps[end.Args[1].Step].Prim == program.Matrix
 }
 
-// random is the standard deviation of a random matrix that gives the port's results. It is 0 if no random matrix gives such results, and if the right matrix
-// with its elements in another order might give them.
+// random is the standard deviation of a random matrix with the port's results. It is 0 if the results do not look like the results of a random matrix. It is
+// also 0 if the right matrix has this deviation: the port may have its elements in another order.
 func (w *whitened) random() float64 {
 	ways, rows := float64(len(w.port)), float64(len(w.port[0]))
 	pairs, n := ways*(ways-1)/2, ways*rows
