@@ -86,7 +86,12 @@ func rowsOf(s *search, k int, names []string, moves bool) []rowOf {
 		}
 		var biases [][]float64
 		if len(end.Args) > 2 {
-			for _, name := range names {
+			own, ok := s.valueAt(e, end.Args[2]) // not every program has it as a weight of its own
+			if !ok || len(own) != width {
+				return nil
+			}
+			biases = append(biases, own)
+			for _, name := range names[1:] {
 				bias, _ := biasOf(s.subject, order.NameOf(name).Beside(order.NameOf(e.Weights[k].Name)).String())
 				x, _ := vectorOf(s.subject, e, bias)
 				biases = append(biases, x)

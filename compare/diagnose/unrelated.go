@@ -45,13 +45,9 @@ func unrelatedWeight(s *search) float64 {
 	}
 	sum := 0.0
 	for _, g := range groups {
-		deviation := 0.0
-		for _, bias := range []bool{true, false} { // a bias that was not loaded is 0
-			w := whiten(s, g, bias)
-			if w == nil {
-				return 0
-			}
-			deviation = max(deviation, w.random())
+		deviation := whiten(s, g, true).random()
+		if p := g[0].Program; deviation == 0 && len(p.Steps[p.Out.Step].Args) > 2 { // a bias that was not loaded is 0
+			deviation = whiten(s, g, false).random()
 		}
 		if deviation == 0 {
 			return 0
@@ -78,8 +74,11 @@ func endsWithMatrix(e *Entry) bool {
 }
 
 // random is the standard deviation of a random matrix with the port's results. It is 0 if the results do not look like the results of a random matrix. It is
-// also 0 if the right matrix has this deviation: the port may have its elements in another order.
+// also 0 if the right matrix has this deviation, since the port may have its elements in another order, and without results.
 func (w *whitened) random() float64 {
+	if w == nil {
+		return 0
+	}
 	ways, rows := float64(len(w.port)), float64(len(w.port[0]))
 	pairs, n := ways*(ways-1)/2, ways*rows
 	if w.related*rows < 3*(pairs+deviations*math.Sqrt(2*pairs)) { // the operands are so different that others would do as well
