@@ -132,7 +132,7 @@ func TestValuesOnAGridAreNamed(t *testing.T) {
 		}, "the result has only multiples of 0.375: it is quantised"},
 		{normOf8(), norm(func(x float64) float64 { return math.Round(x/step) * step }), "step rms_norm.rsqrt has only multiples of 0.00012207: it is quantised"},
 		{normOf8(), norm(func(x float64) float64 { return math.Trunc(x/step) * step }), "step rms_norm.rsqrt has only multiples of 0.00012207: it is quantised"},
-		{normOf8(), func(_ [][]float64, y []float64) { copy(y, each(y, math.Trunc)) }, "the result has only multiples of 1: it is quantised"},
+		{smallResults(0.75), func(_ [][]float64, y []float64) { copy(y, each(y, math.Trunc)) }, "the result has only multiples of 1: it is quantised"},
 		{squareOf16(), func(_ [][]float64, y []float64) { noisy(nil, y) }, ""},
 	} {
 		m := model(t)
@@ -142,4 +142,11 @@ func TestValuesOnAGridAreNamed(t *testing.T) {
 			t.Errorf("%s: %q %+v, want %q", f.Key(), f.What, f.Description, c.says)
 		}
 	}
+}
+
+// smallResults is a norm with its weight times a factor.
+func smallResults(by float64) operation {
+	o := plainNorm()
+	o.matrix = matrix{each(o.matrix[0], func(x float64) float64 { return float64(float32(by * x)) })}
+	return o
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/reference"
 	"github.com/tracediff/tracediff/compare/detectable"
+	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/testengine"
@@ -115,7 +116,11 @@ func TestNamesHoldInAllParts(t *testing.T) {
 				if judged := i.Names.Parts[at]; judged != (certified && block == 64 && wrong == tokens) {
 					t.Errorf("%d of %d tokens are wrong, in blocks of %d elements, certified before %v: judged with the mistake %v", wrong, tokens, block, certified, judged)
 				}
-				if whole := f.Named() && f.Mistake.Only == ""; whole != (wrong == tokens) || f.Named() && !whole && f.Mistake.Only != "tokens=0-3" {
+				only := diagnose.Spots("") // the tokens that the name says
+				if wrong != tokens {
+					only = "tokens=0-3"
+				}
+				if f.Named() != (wrong == tokens || block != 64) || f.Named() && f.Mistake.Only != only {
 					t.Errorf("%d of %d tokens are wrong, in blocks of %d elements, certified before %v: %q", wrong, tokens, block, certified, f.Text())
 				}
 			}
