@@ -90,6 +90,7 @@ type difference struct {
 	operand func() *solvedOperand // see operandOfProducts and fewInputs
 	bases   func() []base         // see basesOf; the first are the right results
 	offered func() []string
+	part    func() Spots                        // see wrongPart
 	block   func() (in *difference, part Spots) // see inWrongPart
 }
 
@@ -200,6 +201,7 @@ func differenceOf(s *search, results []observed) *difference {
 		return all
 	})
 	x.bases = sync.OnceValue(func() []base { return basesOf(s, results) })
+	x.part = sync.OnceValue(func() Spots { return wrongPart(s) })
 	x.block = sync.OnceValues(func() (*difference, Spots) { return inWrongPart(x) })
 	x.offered = sync.OnceValue(func() []string { return offeredTensors(s) })
 	return x

@@ -11,7 +11,7 @@ import (
 
 // inWrongPart is the difference in the part of the results with wrong elements: the rest is right, and says nothing. It is nil if all of the results is wrong.
 func inWrongPart(x *difference) (in *difference, part Spots) {
-	if part = wrongPart(x.search); part == "" {
+	if part = x.part(); part == "" {
 		return nil, ""
 	}
 	all := slices.Clone(x.results)

@@ -1,8 +1,6 @@
 package diagnose
 
 import (
-	"slices"
-
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
 	"github.com/tracediff/tracediff/order/program/edit"
@@ -16,7 +14,7 @@ const mostMovedRuns = 64
 
 // otherIndexes describes results, or values within the operation, that have at some indexes of an axis the elements of other indexes.
 func otherIndexes(x *difference) *Description {
-	part := wrongPart(x.search)
+	part := x.part()
 	all := []inner{{of: theResult, at: edit.Place{Arg: result}, all: x.results}}
 	for _, v := range x.inners() {
 		if !v.number {
@@ -47,6 +45,7 @@ func otherIndexes(x *difference) *Description {
 type moved struct {
 	value  inner
 	axis   int
+	size   int // of the axis, in all entries
 	letter byte
 	only   Spots   // the part of the result that is looked at
 	parts  []*tile // of the entries, nil for all of a value
@@ -54,18 +53,17 @@ type moved struct {
 
 // describe finds the indexes whose elements come from other indexes. It is nil if a wrong index has no source.
 func (m *moved) describe(x *difference) *Description {
-	m.parts = nil
 	for n := range m.value.all {
 		m.parts = append(m.parts, m.only.of(x.subject, m.value.all[n].e))
 	}
-	size, wrong, each := 0, map[int]int{}, map[int]int{}
+	wrong, each := map[int]int{}, map[int]int{}
 	for n := range m.value.all {
 		o := &m.value.all[n]
 		if len(o.shape) <= m.axis || o.shape[m.axis] < 2 && m.letter != order.AxisToken {
 			return nil
 		}
 		first, along := firstIndex(x.search, o, m.letter), o.along(m.axis)
-		size = max(size, first+o.shape[m.axis])
+		m.size = max(m.size, first+o.shape[m.axis])
 		for i := range o.want {
 			if m.looks(n, i) {
 				each[first+along(i)]++
@@ -75,11 +73,11 @@ func (m *moved) describe(x *difference) *Description {
 			}
 		}
 	}
-	if len(wrong) == 0 || len(wrong) == size && size > 1 || len(wrong)*size*len(m.value.all[0].want)/max(m.value.all[0].shape[m.axis], 1) > mostCompared {
+	if len(wrong) == 0 || len(wrong) == m.size && m.size > 1 || len(wrong)*m.size*len(m.value.all[0].want)/max(m.value.all[0].shape[m.axis], 1) > mostCompared {
 		return nil
 	}
-	from := slices.Repeat([]int{-1}, size)
-	for i := range size {
+	from := make([]int, m.size)
+	for i := range from {
 		if from[i] = i; wrong[i] == 0 {
 			continue
 		}
@@ -91,7 +89,7 @@ func (m *moved) describe(x *difference) *Description {
 		}
 	}
 	var runs []sourceRun
-	for a := 0; a < size; {
+	for a := 0; a < m.size; {
 		b := run(from, a)
 		if from[a] != a {
 			runs = append(runs, sourceRun{From: a, To: b, Is: from[a]})
@@ -118,14 +116,10 @@ func (m *moved) looks(entry, i int) bool { return m.parts[entry] == nil || m.par
 // source finds the index of the right value with the elements of a wrong index, in all entries; −1 for none. If the index before is wrong too, source first
 // tries the index after its source.
 func (m *moved) source(x *difference, i int, before []int) int {
-	size := 0
-	for n := range m.value.all {
-		size = max(size, firstIndex(x.search, &m.value.all[n], m.letter)+m.value.all[n].shape[m.axis])
-	}
 	if i > 0 && before[i-1] != i-1 && m.has(x, i, before[i-1]+1) {
 		return before[i-1] + 1
 	}
-	for k := range size {
+	for k := range m.size {
 		if k != i && m.has(x, i, k) {
 			return k
 		}

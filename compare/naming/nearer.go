@@ -11,7 +11,7 @@ const (
 	// nearerBits is how many bits of proof a program needs that is nearer to the trace than the entry's own program. A search tries some thousand
 	// mistakes, which is 13 bits.
 	nearerBits = 20
-	// mostRowBits limits the proof by one row, since one rounding, such as that of the root in a norm, may move the whole row.
+	// mostRowBits limits the proof by one row: one rounding may move the whole row. The rounding of the root in a norm is an example.
 	mostRowBits = 4
 )
 
