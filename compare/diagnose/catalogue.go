@@ -22,8 +22,9 @@ type Row struct {
 	// Words is the sentence. A hole {of} is filled with the field of that name, see Mistake.field. A part in brackets is left out if a field in the part
 	// has its zero value. A backslash marks a bracket of the sentence itself.
 	Words string
-	// Each fills the hole {each} for each run, and Zero fills it for a run of zeros. Between stands between two runs.
-	Each, Zero, Between string
+	// Each fills the hole {each} for each run, Zero fills it for a run of zeros, and Unknown, if the row has it, for a run of unknown content. Between stands
+	// between two runs.
+	Each, Zero, Unknown, Between string
 	// Pages are where docs/mistakes.md explains the kind. The page of a mistake is the first page that fits the entry.
 	Pages []Page
 	// Apply makes the edit of a mistake of the kind in the program of an entry. It is nil for edits of steps, which [Mistake.Edit] holds, and for
@@ -126,8 +127,15 @@ func (m Mistake) String() string {
 	if strings.HasPrefix(string(m.Kind), descriptions) {
 		return string(m.Kind)
 	}
-	return say(m.Kind, m.field) + m.Tokens.String() + m.Only.only() + m.Others.String()
+	text := say(m.Kind, m.field) + m.Tokens.String() + m.Only.only() + m.Others.String()
+	if m.First != "" {
+		return m.First.mistake().String() + secondWords + text
+	}
+	return text
 }
+
+// secondWords begin the second of two mistakes.
+const secondWords = "; and "
 
 // say makes the sentence of a kind; field fills the holes.
 func say(kind Kind, field func(name string) (words string, has bool)) string {
@@ -185,6 +193,7 @@ func fill(text string, field func(name string) (words string, has bool)) (filled
 //	edge              the rule for the first or the last key of a query
 //	at, are           the indexes of the runs, and the indexes of their content
 //	each              a part of the sentence for each run, see [Row.Each]
+//	from              the indexes of the rows that a relation finds elsewhere
 func (m Mistake) field(name string) (words string, has bool) {
 	noun, isRuns := strings.CutPrefix(name, "runs ")
 	switch {
@@ -202,6 +211,8 @@ func (m Mistake) field(name string) (words string, has bool) {
 		return m.Runs.are(), m.Runs != ""
 	case name == "each":
 		return m.each(), m.Runs != ""
+	case name == "from": // only a relation has it
+		return "", false
 	case name == "of":
 		return m.Of.String(), m.Of != Term{}
 	case name == "by":

@@ -30,7 +30,7 @@ func cacheRows() []Row {
 			Apply: otherSlots, Class: edit.Known, Solved: solvedSlots,
 		},
 		{Kind: "cache.order", Words: "the slots of {of} are in the wrong order", Pages: pagesWithNames(ofSlots, ofOrder, onRoles("crossed-projections", `^altup_`)), Apply: otherSlots, Class: edit.Known, Solved: solvedSlots},
-		{Kind: "cache.other-slots", Words: "{of} holds the wrong slots: {at}", Pages: pagesWithNames(ofSlots, nil), Apply: otherSlots, Class: edit.Known, Solved: solvedSlots},
+		{Kind: "cache.other-slots", Words: "{of} holds the wrong slots: {each}", Each: "slot {at} has what belongs in {are}", Zero: "slot {at} is 0", Unknown: "slot {at}", Between: ", ", Pages: pagesWithNames(ofSlots, nil), Apply: otherSlots, Class: edit.Known, Solved: solvedSlots},
 		{Kind: "result.last-slot", Words: "the result is only the last slot of {of}", Pages: pagesWithNames(append([]Page{onRoles("stale-cache-slot", rotated)}, ofSlots...), []Page{onRoles("positions-of-decode-steps", tables)}), Apply: lastSlot, Class: edit.InputOf},
 
 		// An operation of what a cache holds.

@@ -121,7 +121,11 @@ func TestCachesSay(t *testing.T) {
 		{mistake: Mistake{Kind: "cache.order", Of: cache}, says: "the slots of the cache are in the wrong order", role: keys, page: "stale-cache-slot"},
 		{
 			mistake: Mistake{Kind: "cache.other-slots", Of: cache, Runs: slots},
-			says:    "the cache holds the wrong slots: 1, 2", role: keys, page: "stale-cache-slot",
+			says:    "the cache holds the wrong slots: slot 1 has what belongs in 3, slot 2 has what belongs in 4", role: keys, page: "stale-cache-slot",
+		},
+		{
+			mistake: Mistake{Kind: "cache.other-slots", Of: cache, Runs: "0=1;2=-;3"},
+			says:    "the cache holds the wrong slots: slot 0 has what belongs in 1, slot 2 is 0, slot 3", role: keys, page: "stale-cache-slot",
 		},
 		{
 			mistake: Mistake{Kind: "result.last-slot", Of: before},
@@ -197,6 +201,7 @@ func TestSlots(t *testing.T) {
 		{at(4, 5, 6, 7), at(0, 5, 6, 7), Mistake{Kind: "cache.sink", N: 1}},
 		{at(4, 5, 6), at(2, 3, 4), Mistake{Kind: "cache.oldest-kept"}},
 		{at(4, 5, 6), at(9, 8, 7), Mistake{Kind: "cache.other-slots", Runs: "0;1;2"}},
+		{at(0, 1, 2, 3), []slot{{0, 1}, {0, 2}, zero, {0, 3}}, Mistake{Kind: "cache.other-slots", Runs: "0=1;1=2;2=-"}},
 	} {
 		tt.want.Place, tt.want.Of = cacheSite, Term{Kind: TheCache}
 		if got := slotMistake(tt.right, tt.now); got != tt.want {

@@ -29,6 +29,7 @@ var maskSentences = []struct {
 	{Mistake{Kind: "mask.chunks", N: 4}, "tokens within a chunk of 4 attend to each other: the mask is causal only between chunks", "mask.sliding", ""},
 	{Mistake{Kind: "mask.key-masked"}, "key 0 is masked for every query", "mask.sliding", ""},
 	{Mistake{Kind: "mask.key-masked", N: 7}, "key 7 is masked for every query", "mask.sliding", ""},
+	{Mistake{Kind: "mask.keys-masked", N: 4, M: 7}, "keys 4 to 7 are masked for every query", "mask.full", ""},
 	{Mistake{Kind: "mask.key-masked-but-own", N: 7}, "key 7 is masked for every query except its own", "mask.sliding", ""},
 	{Mistake{Kind: "mask.first-keys-masked", N: 3}, "the first 3 keys are masked for every query", "mask.sliding", ""},
 	{Mistake{Kind: "mask.first-keys-seen", N: 4}, "every query attends to the first 4 keys, inside or outside the window: attention sinks", "mask.sliding", "window-size"},

@@ -50,7 +50,7 @@ func readRows() []Row {
 		{Kind: "rows.stale-keys", Words: "{at} of {of} are keys {k} again: stale", Pages: pagesWithNames(nil, nil)},
 		{Kind: "rows.left-as-they-are", Words: "{at} are unchanged from {by}: the operation was not applied to them", Pages: pagesWithNames(nil, []Page{{Anchor: "partial-rotation", Roles: rotated, Of: ofChannels}})},
 		{Kind: "rows.operations-left-out", Words: "{of} was not applied to {n} of {m} rows: they are {by}", Pages: relatedPages},
-		{Kind: "rows.overwritten", Words: "{at} of {of} are overwritten by {by}", Pages: relatedPages},
+		{Kind: "rows.overwritten", Words: "{at} of {of} are overwritten by {by}[: those of {from}]", Pages: relatedPages},
 		{Kind: "elements.nan", Words: "{at} are NaN: uninitialised memory, or an undefined operation such as 0/0", Pages: notFinitePages},
 		{Kind: "elements.nan-or-infinite", Words: "{at} are NaN or infinite: overflow of the dtype", Pages: notFinitePages},
 		{Kind: "error.of-low-rank", Words: "the result has a product of two matrices of rank {n} added: a LoRA adapter is merged into {of}, or missing from it"},
@@ -64,8 +64,8 @@ func readRows() []Row {
 // notAsDumpedKind is the kind of [NotAsDumped].
 const notAsDumpedKind = "input.not-as-dumped"
 
-// rowsWords says how many rows are rows of another tensor.
-const rowsWords = "{n} of {m} rows are {by}[, in layer L from layer L-{k}][ (in {of}: {at})]"
+// rowsWords says how many rows are rows of another tensor, and which.
+const rowsWords = "{n} of {m} rows are {by}[, in layer L from layer L-{k}][ (in {of}: {at})][: those of {from}]"
 
 // eachPages are for a tensor that each entry of a role reads in its own way, streamPages for a wrong stream of the right tensor, and inputPages for a
 // wrong tensor or stream.

@@ -138,6 +138,23 @@ func (r Runs) order(n int) string {
 // listed puts a comma between words.
 func listed(words []string) string { return strings.Join(words, ", ") }
 
+// undoesWords says that a factor undoes the factor of a tensor.
+func undoesWords(fields, tensor string) string {
+	if fields != "" {
+		fields += ": "
+	}
+	return fields + "as where " + tensor + " is read before it is scaled"
+}
+
+// insteadOf says that fields have been used instead of others. reciprocalWords is the reciprocal of a number, and productWords is a product of two fields.
+func insteadOf(fields, right string) string {
+	return strings.ReplaceAll(fields, ", ", " or ") + ", not " + right
+}
+
+func reciprocalWords(x float64) string { return "1/" + short(x) }
+
+func productWords(one, other string) string { return one + " · " + other }
+
 // interleavedRows lists the first rows of a block that is read with its axes exchanged.
 func interleavedRows(size, columns int) string {
 	var all []string
@@ -182,8 +199,11 @@ func (m Mistake) each() string {
 	var all []string
 	for _, run := range m.Runs.list() {
 		one, words := m, row.Each
-		if one.Runs = makeRuns(run); run.Is == isZero {
+		switch one.Runs = makeRuns(run); {
+		case run.Is == isZero:
 			words = row.Zero
+		case run.Is == isUnknown && row.Unknown != "":
+			words = row.Unknown
 		}
 		text, _ := fill(words, one.field)
 		all = append(all, text)

@@ -54,6 +54,7 @@ func stages() []stage {
 		{"mistakes in a part of the result", inParts, tried(inBlocks)},
 		{"numbers of layers", inNumbers, numbersOfLayers},
 		{"what a description proposes", inNumbers, proposed},
+		{"two mistakes at once", inNumbers, twoMistakes},
 		{"errors of low rank, slots from elsewhere, random weights", inNumbers, lastRelations},
 	}
 }

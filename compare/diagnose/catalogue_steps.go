@@ -48,6 +48,7 @@ func stepRows() []Row {
 		// A step reads another value.
 		{Kind: "operand.other", Words: "{of} reads {by}, not {for}", Pages: readPages},
 		{Kind: "operand.other-part", Words: "{of} reads the wrong part of {by}", Pages: slices.Concat([]Page{{Anchor: "per-layer-streams", Roles: outs}}, readPages)},
+		{Kind: "operand.at-other-indexes", Words: "{of} reaches the wrong {axis}: {each}", Each: "also {at}", Zero: "not {at}", Between: ", ", Pages: []Page{{Anchor: "per-layer-streams", Roles: outs}}, Apply: atOtherIndexes, Class: edit.Whole},
 		{Kind: "index.part", Words: "takes part {n} of {of}, not part {m}"},
 		{Kind: "index.one", Words: "[{by} ]reads {axis} {n} of {of}, not {m}", Pages: readPages},
 		{Kind: "index.run", Words: "[{by} ]reads {axis} {n} to {n+k-1} of {of}, not {m} to {m+k-1}", Pages: readPages},

@@ -22,6 +22,7 @@ type Entry struct {
 	Few     *Few           // tokens that a hypothesis must give first; nil for a small entry
 	Judge
 
+	from []int // of an entry with an earlier mistake: for each step, the step of the right program with the same result; −1 for none
 	remembered
 }
 
@@ -35,6 +36,7 @@ type remembered struct {
 	tokens  []bool // tokens with unexplained elements; see leftTokens
 	// The constants that positions are multiplied by.
 	frequencies []*frequencies
+	edits       map[Earlier]*Entry // the entry with an earlier mistake; nil where the mistake does not fit
 }
 
 // Few are a few tokens of an entry: a hypothesis that does not give them is refused before all tokens are computed.
@@ -140,16 +142,45 @@ func (m *Model) handedOn(e *Entry, tensor int) string {
 
 // handsOn reports whether an operation returns its input.
 func (m *Model) handsOn(o *order.Entry, pass int) bool {
+	p, end := m.alone(o, pass)
+	return p != nil && p.Steps[end].Prim == program.Input
+}
+
+// alone builds the program of an operation with one input and no weight, and returns it with the last step that computes. The program is nil for other
+// operations.
+func (m *Model) alone(o *order.Entry, pass int) (p *program.Program, end int) {
+	if o.Op == nil || len(o.Inputs) != 1 || len(o.Weights) > 0 {
+		return nil, 0
+	}
 	b, size := program.NewBuilder(), o.Size(m.Passes[pass], m.List.Config.SlidingWindow)
 	p, err := b.Program(b.Apply(o.Op, "", size, []program.Var{b.Input(0, size)}, nil))
 	if err != nil {
-		return false
+		return nil, 0
 	}
-	i := p.Out.Step
-	for p.Steps[i].Prim == program.Round || p.Steps[i].Prim == program.Copy {
-		i = p.Steps[i].Args[0].Step
+	end = p.Out.Step
+	for p.Steps[end].Prim == program.Round || p.Steps[end].Prim == program.Copy {
+		end = p.Steps[end].Args[0].Step
 	}
-	return p.Steps[i].Prim == program.Input
+	return p, end
+}
+
+// factorOf is the factor that an operation multiplies its only input by, or 0. An operation that hands its input on has the factor of the operation before.
+func (m *Model) factorOf(tensor, pass int) float64 {
+	o := &m.List.Entries[tensor]
+	p, end := m.alone(o, pass)
+	if p == nil {
+		return 0
+	}
+	st := &p.Steps[end]
+	for k, a := range st.Args {
+		if x := &p.Steps[a.Step]; st.Prim == program.Mul && x.Prim == program.Number && p.Steps[st.Args[1-k].Step].Prim == program.Input {
+			return x.Number().Value
+		}
+	}
+	if before := m.List.Index(o.Inputs[0].Name); st.Prim == program.Input && before >= 0 && before < tensor {
+		return m.factorOf(before, pass)
+	}
+	return 0
 }
 
 // keptPart divides the memory of a comparison: values that are kept for the next hypothesis may take one part. A single entry may take more.

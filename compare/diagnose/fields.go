@@ -90,37 +90,43 @@ func fields(c *order.Config) []Field {
 }
 
 // called names, for a sentence, the fields of the configuration that equal the number v, or functions of fields that do. Fields of the right number are
-// preferred. Next are fields of the number's kind, and functions of fields if the same function of another field is the right number. Other fields may be
-// equal by chance, so they are named only if people do not often type the number. The result is empty for more than [maxAliases] names.
+// preferred. Next are fields of the number's kind, functions of fields if the same function of another field is the right number, and products of the right
+// number and the same function of another field. Other fields may be equal by chance, so they are named only if people do not often type the number. The
+// result is empty for more than [maxAliases] names.
 func (of numbers) called(v, right float64, what TermKind) string {
-	var own, kind, all []number
+	var own, kind, products, all []string
 	for _, n := range of {
-		if !same(n.value, v) {
-			continue
-		}
-		all = append(all, n)
 		alike := func(o number) bool {
 			return !n.plain && !o.plain && same(o.value, right) && o.function() == n.function()
 		}
+		if at := slices.IndexFunc(of, alike); at >= 0 && same(n.value*right, v) && n.field != of[at].field {
+			products = append(products, productWords(of[at].words, n.words))
+		}
+		if !same(n.value, v) {
+			continue
+		}
+		all = append(all, n.words)
 		if w := fieldWords[what]; n.plain && w != "" && strings.Contains(n.field, w) || slices.ContainsFunc(of, alike) {
-			kind = append(kind, n)
+			kind = append(kind, n.words)
 		}
 		if slices.ContainsFunc(of, func(o number) bool { return o.field == n.field && same(o.value, right) }) {
-			own = append(own, n)
+			own = append(own, n.words)
 		}
 	}
 	switch {
 	case len(own) > 0:
-		all = own
-	case len(kind) > 0:
-		all = kind
+		all = append(own, kind...)
+	case len(kind)+len(products) > 0:
+		all = append(products, kind...)
 	case typed(v):
 		return ""
+	case len(all) == 0 && right == 1 && typed(1/v):
+		return reciprocalWords(1 / v)
 	}
 	var names []string
 	for _, n := range all {
-		if !slices.Contains(names, n.words) {
-			names = append(names, n.words)
+		if !slices.Contains(names, n) {
+			names = append(names, n)
 		}
 	}
 	if len(names) > maxAliases {

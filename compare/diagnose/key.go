@@ -22,6 +22,9 @@ func (m Mistake) Key() string {
 			all = append(all, name+"="+value)
 		}
 	}
+	if m.First != "" {
+		add("first", m.First.mistake().Key())
+	}
 	add("place", m.Place)
 	add("of", m.Of.key())
 	add("by", m.By.key())

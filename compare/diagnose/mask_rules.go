@@ -47,6 +47,7 @@ var maskRules = map[Kind]func(v view) bool{
 	},
 	"mask.window-both-sides":     func(v view) bool { return math.Abs(v.q-v.k) < v.window },
 	"mask.key-masked":            func(v view) bool { return v.right && v.k != float64(v.N) },
+	"mask.keys-masked":           func(v view) bool { return v.right && (v.k < float64(v.N) || v.k > float64(v.M)) },
 	"mask.key-masked-but-own":    func(v view) bool { return v.right && (v.k != float64(v.N) || v.q == float64(v.N)) },
 	"mask.first-keys-masked":     func(v view) bool { return v.right && v.k >= float64(v.N) },
 	"mask.first-keys-seen":       func(v view) bool { return v.right || v.k < float64(v.N) && v.k <= v.q },

@@ -67,6 +67,7 @@ func TestMasksAreApplied(t *testing.T) {
 		{3, Mistake{Kind: "mask.window-whole-block", N: 2}, 4, "#..... ##.... ###... ####.. ..###. ..####"},
 		{3, Mistake{Kind: "mask.window-both-sides"}, 0, "###... ####.. #####. .##### ..#### ...###"},
 		{0, Mistake{Kind: "mask.key-masked", N: 1}, 2, "#..... #..... #.#... #.##.. #.###. #.####"},
+		{0, Mistake{Kind: "mask.keys-masked", N: 1, M: 2}, 2, "#..... #..... #..... #..#.. #..##. #..###"},
 		{0, Mistake{Kind: "mask.key-masked-but-own", N: 1}, 2, "#..... ##.... #.#... #.##.. #.###. #.####"},
 		{0, Mistake{Kind: "mask.first-keys-masked", N: 2}, 1, "...... ...... ..#... ..##.. ..###. ..####"},
 		{3, Mistake{Kind: "mask.first-keys-seen", N: 1}, 2, "#..... ##.... ###... ####.. #.###. #..###"},

@@ -40,6 +40,8 @@ type Mistake struct {
 	Called string `json:"called,omitempty"`
 	// Runs are the wrong rows, channels or slots, each run with its content.
 	Runs Runs `json:"runs,omitempty"`
+	// First is another mistake of the operation, if the operation has two: this mistake is made in the program with the other one.
+	First Earlier `json:"first,omitzero"`
 	// Tokens are the tokens with the mistake, if other tokens are right.
 	Tokens Tokens `json:"tokens,omitzero"`
 	// Only are the heads, streams or channels of the result with the mistake, or tokens by their positions, if the others are right: "heads=2-3".

@@ -137,13 +137,13 @@ func TestCapsAndPartsMadeInLoopsAreNamed(t *testing.T) {
 			}
 		}
 	}
-	streams := func(of program.Op) operation {
-		return operation{"layers.0.attn_residual", of, "abtc", []int{2, 1, 8, 8}, []program.Value{{Shape: []int{2, 1, 8, 8}, Data: wave(128, 1)}, {Shape: []int{1, 8, 8}, Data: wave(64, 9)}}, nil, nil}
+	streams := func(n int) operation {
+		return operation{"layers.0.attn_residual", op.AddToOthers{}, "abtc", []int{n, 1, 8, 8}, []program.Value{{Shape: []int{n, 1, 8, 8}, Data: wave(n*64, 1)}, {Shape: []int{1, 8, 8}, Data: wave(64, 9)}}, nil, nil}
 	}
-	added := func(own, other float64) func(in [][]float64, y []float64) {
+	added := func(factors ...float64) func(in [][]float64, y []float64) { // of each stream
 		return func(in [][]float64, y []float64) {
 			for i := range y {
-				y[i] = in[0][i] + []float64{own, other}[i/64]*in[1][i%64]
+				y[i] = in[0][i] + factors[i/64]*in[1][i%64]
 			}
 		}
 	}
@@ -151,8 +151,9 @@ func TestCapsAndPartsMadeInLoopsAreNamed(t *testing.T) {
 		{"tanh.clip(place=softcap.tanh)", capped, caps(func(v float64) float64 { return max(min(v, 1), -1) }), caps(func(v float64) float64 { return max(min(v, 1.2), -1.2) })},
 		{"tanh.sigmoid(place=softcap.tanh)", capped, caps(func(v float64) float64 { return 1 / (1 + math.Exp(-v)) }), caps(func(v float64) float64 { return 1 / (1 + math.Exp(-1.3*v)) })},
 		{"tanh.softmax(place=softcap.tanh)", capped, soft(1), soft(1.3)},
-		{"part.all(place=add_to_others.cat,of=tensor:layers.*.self_attn.o_proj)", streams(op.AddToOthers{}), added(1, 1), added(0.5, 1)},
-		{"part.other(place=add_to_others.cat,of=tensor:layers.*.self_attn.o_proj)", streams(op.AddToOthers{}), added(1, 0), added(0.5, 0)},
+		{"part.all(place=add_to_others.cat,of=tensor:layers.*.self_attn.o_proj)", streams(2), added(1, 1), added(0.5, 1)},
+		{"part.other(place=add_to_others.cat,of=tensor:layers.*.self_attn.o_proj)", streams(2), added(1, 0), added(0.5, 0)},
+		{"operand.at-other-indexes(place=add_to_others.sum,of=tensor:layers.*.self_attn.o_proj,axis=streams,runs=0=0;1=-)", streams(3), added(1, 0, 1), added(1, 0, 0.5)},
 	} {
 		c.look(t)
 	}

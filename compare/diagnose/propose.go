@@ -139,18 +139,37 @@ func (h hypothesis) inOthers() (other hypothesis, ok bool) {
 // numberKinds are the kinds of numbers of a formula.
 var numberKinds = []TermKind{Epsilon, Floor, SoftCap, AFactor, ADivisor, SomeValue, AName}
 
+// undoing says of a factor that it is the reciprocal of the factor that an input of the entry was multiplied by: the port reads the tensor before it is
+// multiplied.
+func (s *search) undoing(m Mistake) Mistake {
+	x := m.X.Value
+	switch m.Kind {
+	case "factor.inserted":
+	case "weight.multiplied":
+		x = m.By.X
+	default:
+		return m
+	}
+	for _, n := range s.first.Inputs {
+		if f := s.m.factorOf(n.Entry, n.Pass); f != 0 && f != 1 && same(float64(float32(1/f)), x) {
+			m.Called = undoesWords(m.Called, tensorTerm(s.m.List.Entries[n.Entry].Name).String())
+			break
+		}
+	}
+	return m
+}
+
 // name returns a hypothesis in words, with the fields of the configuration that have its numbers.
 func (s *search) name(h hypothesis) Name {
 	if h.statement != nil {
 		return h.statement.name()
 	}
-	m := h.is
-	if d, ok := s.edit(m); ok && m.Kind == "" {
-		spelled := editMistake(s.subject, s.first, d)
-		spelled.Edit, spelled.Tokens, spelled.Only = m.Edit, m.Tokens, m.Only
-		m = spelled
+	m := s.spelled(h)
+	e := s.first
+	if m.First != "" {
+		e = s.after(m.First, e)
 	}
-	m = withCode(s.subject, s.first, m)
+	m = s.undoing(withCode(s.subject, e, m))
 	n := m.name()
 	row := catalogue()[m.Kind]
 	if row == nil || row.Field == "" || row.Field == OfItself && !slices.Contains(numberKinds, m.Of.Kind) {

@@ -25,8 +25,10 @@ type Relation struct {
 	K int `json:"k,omitempty"`
 	// X is a number of the statement that is estimated from the results.
 	X Number `json:"x,omitzero"`
-	// At are the indexes of the elements or rows, in the first entry.
-	At Spots `json:"at,omitempty"`
+	// At are the indexes of the elements or rows, in the first entry. From are the indexes of the rows that these rows are equal to, in the same order. From
+	// is empty if the rows are in their own places, or if an axis has no order of its own.
+	At   Spots `json:"at,omitempty"`
+	From Spots `json:"from,omitempty"`
 }
 
 // NotAsDumped is the finding for entries that are right with the right values of a tensor, and wrong with the values that were dumped of it. They have so
@@ -56,10 +58,13 @@ func (r Relation) page(role string) string {
 }
 
 // field fills a hole of the sentence, and reports whether the relation has a value for the hole. The hole {at} is filled with indexes, or with
-// "elements" if the indexes are everywhere. The other holes are filled as for a mistake.
+// "elements" if the indexes are everywhere, and {from} with the indexes of the equal rows. The other holes are filled as for a mistake.
 func (r Relation) field(name string) (words string, has bool) {
-	if name == "at" {
+	switch name {
+	case "at":
 		return r.At.String(), r.At != ""
+	case "from":
+		return r.From.String(), r.From != ""
 	}
 	return Mistake{Kind: r.Kind, Of: r.Of, By: r.By, X: r.X, N: r.N, M: r.M, K: r.K}.field(name)
 }

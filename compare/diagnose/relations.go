@@ -3,6 +3,7 @@ package diagnose
 import (
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
@@ -116,13 +117,21 @@ func zeroRows(s *search) error {
 // relate tries whether the unexplained rows are rows of a role.
 func relate(s *search, from relative, rows map[*Entry][]int, looked *int) error {
 	r := statement{of: s.entries, exact: from.role == zeroRole}
+	var of rowSources
 	for _, e := range s.entries {
-		if all := rowsAre(s.subject, e, rows[e], from, looked); !all || s.err != nil || *looked > mostLooked {
+		found, all := rowsAre(s.subject, e, rows[e], from, looked)
+		if !all || s.err != nil || *looked > mostLooked {
 			return s.err
+		}
+		if e == s.first {
+			of = found
 		}
 		r.solved += len(rows[e])
 	}
 	r.Relation = relationOf(s, from, rows)
+	if row := catalogue()[r.Kind]; strings.Contains(row.Words, "{from}") {
+		r.From = of.spots(s)
+	}
 	return s.state(r)
 }
 
@@ -171,29 +180,37 @@ func leftRows(e *Entry) []int {
 	return all
 }
 
-// rowsAre reports whether the tensors of a role have each of the given rows of the trace's tensor, to the bit.
-func rowsAre(s *subject, e *Entry, rows []int, from relative, looked *int) bool {
+// rowsAre finds each of the given rows of the trace's tensor in the tensors of a role, to the bit. all reports whether the tensors have every row.
+func rowsAre(s *subject, e *Entry, rows []int, from relative, looked *int) (found rowSources, all bool) {
 	y, _ := e.Target()
 	width := e.Program.Out.Last()
 	missing := map[uint64][]int{} // rows by their first elements
 	for _, r := range rows {
 		row := y[r*width:][:width]
 		if n := distinct(row); from.role != zeroRole && n < leastRow || from.role == zeroRole && (n > 1 || row[0] != 0) {
-			return false
+			return nil, false
 		}
 		missing[begins(row)] = append(missing[begins(row)], r)
 	}
 	if from.role == zeroRole {
-		return true
+		return nil, true
 	}
-	look := func(data []float64, skip []int) {
+	found = rowSources{}
+	look := func(n order.Node, shape []int, data []float64, skip []int) {
 		for at := 0; at+width <= len(data) && len(missing) > 0; at += width {
 			row := data[at:][:width]
 			if slices.Contains(skip, at/width) {
 				continue
 			}
 			key := begins(row)
-			if left := slices.DeleteFunc(missing[key], func(r int) bool { return slices.Equal(y[r*width:][:width], row) }); len(left) > 0 {
+			left := slices.DeleteFunc(missing[key], func(r int) bool {
+				same := slices.Equal(y[r*width:][:width], row)
+				if same {
+					found[r] = rowSource{n, shape, at / width}
+				}
+				return same
+			})
+			if len(left) > 0 {
 				missing[key] = left
 			} else {
 				delete(missing, key)
@@ -202,8 +219,8 @@ func rowsAre(s *subject, e *Entry, rows []int, from relative, looked *int) bool 
 	}
 	if from.own {
 		*looked += len(y)
-		look(y, rows)
-		return len(missing) == 0
+		look(e.Node, e.Program.Out.Shape, y, rows)
+		return found, len(missing) == 0
 	}
 	pass := e.Node.Pass + from.pass
 	for k := range s.m.List.Entries {
@@ -213,14 +230,14 @@ func rowsAre(s *subject, e *Entry, rows []int, from relative, looked *int) bool 
 		}
 		v, err := s.m.Read(n)
 		if s.failed(err) {
-			return false
+			return nil, false
 		}
 		if *looked += len(v.Data); *looked > mostLooked {
-			return false
+			return nil, false
 		}
-		look(v.Data, nil)
+		look(n, v.Shape, v.Data, nil)
 	}
-	return len(missing) == 0
+	return found, len(missing) == 0
 }
 
 // distinct counts the different numbers of a row, up to [leastRow]. A row with few different numbers, such as probabilities of 0 and 1, equals rows

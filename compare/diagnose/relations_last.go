@@ -37,13 +37,13 @@ func readsInput(e *Entry) bool {
 }
 
 // foreignSlots lists the wrong slots of earlier passes, in entries that compute nothing. Nearly all elements of a listed slot are wrong, and all elements
-// of every other slot are right. The list is nil if all slots of earlier passes are wrong: the port may have changed the whole cache.
+// of every other slot are right. The list is nil for a mask, which has no values of another request, and if all slots of earlier passes are wrong: the port may have changed the whole cache.
 func foreignSlots(x *difference) (slots []int) {
 	for n := range x.results {
 		o := &x.results[n]
 		at := strings.IndexByte(o.axes, order.AxisKey)
 		past := x.m.Passes[o.e.Node.Pass].Past
-		if at < 0 || past == 0 || o.shape[at] < past || slices.ContainsFunc(o.e.Program.Steps, func(s program.Step) bool { return s.Prim.Computes() }) {
+		if at < 0 || past == 0 || len(masksOf(o.e)) > 0 || o.shape[at] < past || slices.ContainsFunc(o.e.Program.Steps, func(s program.Step) bool { return s.Prim.Computes() }) {
 			return nil
 		}
 		wrong, all := make([]int, o.shape[at]), len(o.want)/o.shape[at]

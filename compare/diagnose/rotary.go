@@ -46,13 +46,13 @@ func thetas(s *search, f *frequencies) []Mistake {
 				add(round6(f.base*n.value), Mistake{Kind: "rope.theta-scaled"})
 			}
 		}
-		for _, by := range []int{2, 4, 8, 16, 32} {
+		for _, by := range []int{2, 4, 8, 16, 32, 3, 5, 6, 10, 40, 64, 128} {
 			if b := f.base * math.Pow(float64(by), float64(d)/float64(d-2)); !slices.Contains(usualBases, round6(b)) { // a usual base is no sign of NTK scaling
 				add(b, Mistake{Kind: "rope.theta-ntk", N: by})
 			}
 		}
 		c := s.m.List.Config
-		for _, size := range []int{c.HiddenSize / max(c.NumHeads, 1), c.HeadDim, d / 2, 2 * d, c.HiddenSize} {
+		for _, size := range []int{c.HiddenSize / max(c.NumHeads, 1), c.HeadDim, d / 2, 2 * d, c.HiddenSize, d - 2, d + 2} { // with d - 2, the last exponent is 1
 			if b := math.Pow(f.base, float64(d)/float64(max(size, 1))); size > 0 && size != d && !slices.Contains(usualBases, round6(b)) {
 				add(b, Mistake{Kind: "rope.theta-of-head", N: size, M: d})
 			}

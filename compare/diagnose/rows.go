@@ -13,7 +13,12 @@ func otherRows(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		p := s.first.Program
 		all := edit.StepsOf(p, program.Lookup)
-		if len(all) != 1 || lookedUp(p) != all[0] {
+		if len(all) == 1 && lookedUp(p) != all[0] {
+			if m, ok := zeroIDs(s); ok {
+				yield(m)
+			}
+			return
+		} else if len(all) != 1 {
 			return
 		}
 		table, at := tableOf(s.first)
@@ -65,6 +70,29 @@ func otherRows(s *search) iter.Seq[Mistake] {
 			yield(m)
 		}
 	}
+}
+
+// zeroIDs is the mistake of ids whose rows of the result are zeros, where the operation computes with the rows of a table. ok is false if an unexplained
+// element is another number, or if the result does not have one row for each id.
+func zeroIDs(s *search) (m Mistake, ok bool) {
+	zero, right := map[int]int{}, map[int]bool{}
+	for _, e := range s.entries {
+		ids, ok := idsRead(s.subject, e)
+		if !ok || len(ids) == 0 || e.elements() != len(ids)*e.Program.Out.Last() {
+			return m, false
+		}
+		for _, id := range ids {
+			right[int(id)] = true
+		}
+		y, _ := e.Target()
+		for _, i := range e.Left {
+			if y[i] != 0 {
+				return m, false
+			}
+			zero[int(ids[i/e.Program.Out.Last()])] = isZero
+		}
+	}
+	return rowsMistake(s.first, zero, right)
 }
 
 // idsRead returns the ids of the rows that an entry reads from a table. ok is false if the program does not have exactly one lookup.

@@ -136,6 +136,7 @@ func mayGiveAll(s *search, h hypothesis) (bool, error) {
 		}
 		if k == 0 {
 			s.closer.take(h, s.far)
+			s.firsts.take(h, s.far)
 		}
 		if may {
 			continue
@@ -273,7 +274,7 @@ func refused(x *subject, e *Entry, of func(*program.Some) (program.Value, error)
 
 // steps looks at the steps of the program: what single steps do and read, the numbers, and the known structures that several steps form.
 func (s *search) steps() error {
-	return cmp.Or(s.from(structure, productsLast, again, otherActivations, otherTanhs, otherIDs, heldSlots, windows, softmaxVariants, normVariants, tiledHeads, softmaxParts, sights, maskedScores,
+	return cmp.Or(s.from(structure, otherParts, productsLast, again, otherActivations, otherTanhs, otherIDs, heldSlots, windows, softmaxVariants, normVariants, tiledHeads, softmaxParts, sights, maskedScores,
 		maskedLate, softmaxesElsewhere, cachedSlots, writtenChannels, grownCaches, meansOfParts, rotary), withSolved(solvedBase, solvedBases)(s), s.from(positions, otherNumbers, unroundedNumbers, literals, functionsOfNumbers))
 }
 

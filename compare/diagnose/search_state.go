@@ -19,7 +19,8 @@ type approach struct {
 	nearest near
 	closer  distant  // the hypothesis that comes nearest to the first entry
 	close   *closest // nil if not needed
-	far     float64  // how far from the trace the last hypothesis was
+	firsts  firsts
+	far     float64 // how far from the trace the last hypothesis was
 }
 
 // describing is the state of the description for a search without a name.

@@ -151,21 +151,22 @@ func slotMistake(right, now []slot) Mistake {
 
 // slotsHeld is slotMistake without the place.
 func slotsHeld(right, now []slot) Mistake {
-	var zero, other []sourceRun
+	var all []sourceRun
+	zero := true
 	for k := range now {
 		switch {
 		case now[k] == right[k]:
 		case now[k].input < 0:
-			zero = append(zero, slotRun(k, isZero))
+			all = append(all, slotRun(k, isZero))
 		default:
-			other = append(other, slotRun(k, shouldHold(right, now[k])))
+			all, zero = append(all, slotRun(k, shouldHold(right, now[k]))), false
 		}
 	}
 	have := func(s slot) bool { return slices.Contains(now, s) }
 	lacking := slices.DeleteFunc(slices.Clone(right), have)
 	switch {
-	case len(other) == 0:
-		return Mistake{Kind: "cache.slot-unwritten", Runs: makeRuns(zero...)}
+	case zero:
+		return Mistake{Kind: "cache.slot-unwritten", Runs: makeRuns(all...)}
 	case len(lacking) == 0:
 		return Mistake{Kind: "cache.order"}
 	}
@@ -180,12 +181,12 @@ func slotsHeld(right, now []slot) Mistake {
 	}
 	older := true
 	for k := range now {
-		older = older && now[k].input == right[k].input && now[k].index <= right[k].index || now[k] == right[k]
+		older = older && now[k].input == right[k].input && now[k].index <= right[k].index
 	}
 	if older {
 		return Mistake{Kind: "cache.oldest-kept"}
 	}
-	return Mistake{Kind: "cache.other-slots", Runs: makeRuns(other...)}
+	return Mistake{Kind: "cache.other-slots", Runs: makeRuns(all...)}
 }
 
 // slotRun is a run of one slot; is becomes its Run.Is.

@@ -28,6 +28,9 @@ func (m *Model) Apply(mistake Mistake, e *Entry) (*program.Edited, error) {
 
 // apply is [Model.Apply], and keeps the error. After an error the edit is nil.
 func (s *subject) apply(m Mistake, e *Entry) *program.Edited {
+	if m.First != "" {
+		return s.applyBoth(m, e)
+	}
 	if m.Tokens.Some {
 		m.Tokens = Tokens{}
 		return onlyIn(s, e, s.apply(m, e), leftPart(s, e))

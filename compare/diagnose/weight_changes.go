@@ -57,6 +57,10 @@ var weightChanges = map[Kind]weightChange{
 	"weight.rope-channels":    interleavedChannels,
 	"weight.tiles-by-columns": tiles,
 	"weight.tiles-by-rows":    tiles,
+	hadamardInputs:            hadamard,
+	hadamardOutputs:           hadamard,
+	panelsAsRows:              panels,
+	rowsAsPanels:              panels,
 	rowsApart:                 atOtherPlaces,
 	columnsLater:              atOtherPlaces,
 

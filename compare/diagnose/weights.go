@@ -103,6 +103,7 @@ func weightMistakes(s *subject) (all []Mistake) {
 			}
 		}
 	}
+	all = append(all, rotatedWeights()...)
 	all = append(all, roundedOtherwise()...)
 	for _, pair := range misreadPairs {
 		all = append(all, Mistake{Kind: "weight.bits-misread", DType: pair[0], By: dtypeTerm(pair[1])})

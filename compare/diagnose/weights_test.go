@@ -2,6 +2,7 @@ package diagnose_test
 
 import (
 	"math"
+	"math/bits"
 	"slices"
 	"testing"
 
@@ -20,6 +21,9 @@ const (
 
 // f32 is a number in float32.
 func f32(x float64) float64 { return float64(float32(x)) }
+
+// hadamard is an element of Sylvester's Hadamard matrix: the sign of the bits that two indexes share.
+func hadamard(i, j int) float64 { return 1 - 2*float64(bits.OnesCount(uint(i&j))%2) }
 
 // number is the term of a number.
 func number(x float64) diagnose.Term { return diagnose.Term{Kind: diagnose.Literal, X: x} }
@@ -163,6 +167,47 @@ var wrongWeights = []struct {
 	}},
 	{diagnose.Mistake{Kind: "weight.tiles-by-columns", N: 2, M: 4}, tiled(2, 4, true)},
 	{diagnose.Mistake{Kind: "weight.tiles-by-rows", N: 2, M: 4}, tiled(2, 4, false)},
+	{diagnose.Mistake{Kind: "weight.panels-as-rows", N: 4, M: 8}, func(w grid) grid {
+		var memory []float64
+		for p := 0; p < 24; p += 4 {
+			for c := 0; c < 24; c += 8 {
+				for r := range 4 {
+					memory = append(memory, w[p+r][c:c+8]...)
+				}
+			}
+		}
+		return newGrid(24, 24, func(i, j int) float64 { return memory[i*24+j] })
+	}},
+	{diagnose.Mistake{Kind: "weight.rows-as-panels", N: 8, M: 4}, func(w grid) grid {
+		all, memory := newGrid(24, 24, func(int, int) float64 { return 0 }), slices.Concat(w...)
+		for p := 0; p < 24; p += 8 {
+			for c := 0; c < 24; c += 4 {
+				for r := range 8 {
+					copy(all[p+r][c:c+4], memory)
+					memory = memory[4:]
+				}
+			}
+		}
+		return all
+	}},
+	{diagnose.Mistake{Kind: "weight.hadamard-inputs", N: 8}, func(w grid) grid {
+		return newGrid(24, 24, func(i, j int) float64 {
+			sum := 0.0
+			for k := range 8 {
+				sum += hadamard(k, j%8) * w[i][j/8*8+k]
+			}
+			return f32(sum / math.Sqrt(8))
+		})
+	}},
+	{diagnose.Mistake{Kind: "weight.hadamard-outputs", N: 4}, func(w grid) grid {
+		return newGrid(24, 24, func(i, j int) float64 {
+			sum := 0.0
+			for k := range 4 {
+				sum += hadamard(i%4, k) * w[i/4*4+k][j]
+			}
+			return f32(sum / 2)
+		})
+	}},
 	{diagnose.Mistake{Kind: "weight.rows-read-apart", N: 32, M: 24}, func(w grid) grid {
 		memory := append(slices.Concat(w...), make([]float64, 24*24)...)
 		return newGrid(24, 24, func(i, j int) float64 { return memory[i*32+j] })

@@ -32,6 +32,9 @@ func twiceTaken(s *subject, e *Entry, step int) Mistake {
 			return m
 		}
 		m.By, m.Called = literal(x), s.numbers.called(x, o.Number().Value, "")
+		if right := s.numbers.fieldsOrFunctions(o.Number().Value, ""); m.Called != "" && len(right) > 0 {
+			m.Called = insteadOf(m.Called, right[0].Name)
+		}
 		return m
 	}
 	return m

@@ -1,0 +1,67 @@
+package diagnose_test
+
+import (
+	"encoding/json"
+	"math"
+	"testing"
+
+	"github.com/tracediff/tracediff/compare/diagnose"
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/floats"
+)
+
+// Two mistakes of a projection have one name, which says both. One mistake is never said to be two, and with a third there is no name.
+func TestTwoMistakesMadeInLoopsAreNamed(t *testing.T) {
+	half := func(w grid, of func(x float64) float64) grid {
+		all := make(grid, len(w))
+		for i := range w {
+			for _, x := range w[i] {
+				all[i] = append(all[i], of(x))
+			}
+		}
+		return all
+	}
+	turned := func(w grid) grid { // heads of 6 rows in the layout of neighbours
+		all := make(grid, len(w))
+		for i := range w {
+			all[i] = w[i/6*6+i%6%2*3+i%6/2]
+		}
+		return all
+	}
+	short := func(w grid) grid { return half(w, func(x float64) float64 { return floats.Round(hooks.BF16, x) }) }
+	noisy := func(w grid) grid { return half(w, func(x float64) float64 { return x + 0.01*math.Sin(1e4*x) }) }
+	same := func(w grid) grid { return w }
+	for _, c := range []struct {
+		name   string
+		weight func(grid) grid
+		biased bool
+		want   string
+	}{
+		{"no bias, rows of another layout", turned, false, "the bias is not added; and layers.*.self_attn.q_proj.weight has the rows of each head of 6 in the other RoPE layout (2 × 3)"},
+		{"no bias, weights in bfloat16", short, false, "the bias is not added; and layers.*.self_attn.q_proj.weight is rounded to bfloat16"},
+		{"no bias", same, false, "the bias is not added"},
+		{"rows of another layout", turned, true, "layers.*.self_attn.q_proj.weight has the rows of each head of 6 in the other RoPE layout (2 × 3)"},
+		{"no bias, rows of another layout, noise", func(w grid) grid { return noisy(turned(w)) }, false, ""},
+	} {
+		m := weighted(t)
+		e := rightEntry(t, m, query)
+		bias := append([]float64{}, gridOf(e.Weights[1])[0]...)
+		if !c.biased {
+			clear(bias)
+		}
+		is := found(t, m, e, linear(e.Call.In[0].Data, c.weight(gridOf(e.Weights[0])), bias))
+		if is.Kind == "" && c.want == "" {
+			continue
+		} else if is.String() != c.want {
+			t.Errorf("%s: %q, want %q", c.name, is.String(), c.want)
+		}
+		text, err := json.Marshal(is)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var again diagnose.Mistake
+		if err := json.Unmarshal(text, &again); err != nil || again != is {
+			t.Errorf("%s: %v, %+v is read as %+v", c.name, err, is, again)
+		}
+	}
+}
