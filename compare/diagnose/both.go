@@ -174,8 +174,8 @@ func (c *closest) below(distance float64) []hypothesis {
 // firstClasses are the classes of mistakes of steps that may be the first of two.
 var firstClasses = []edit.Class{edit.LeftOut, edit.Exchanged, edit.Swapped, edit.Twice, edit.Count, edit.Axis, edit.Constant}
 
-// twoMistakes looks for a second mistake in programs that have a first one, which is a mistake of steps. The second may be any mistake without a solved
-// number. If the second brings the values nearer to the trace, but not the first, then the second is tried with each step left out.
+// twoMistakes looks for a second mistake in programs that have a first one, which is a mistake of steps. The second may be any mistake of the
+// whole result. If the second brings the values nearer to the trace, but not the first, then the second is tried with each step left out.
 func twoMistakes(s *search) error {
 	right, _, err := s.first.distance()
 	if err != nil {
@@ -210,6 +210,12 @@ func twoMistakes(s *search) error {
 // most are the nearest of some hypotheses.
 func most(all []hypothesis) []hypothesis { return all[:min(len(all), mostFirst)] }
 
+// secondStages are the stages in which a second mistake is looked for.
+func secondStages() []stage {
+	all := stages()
+	return append(all[:slices.IndexFunc(all, func(s stage) bool { return s.reach >= inParts })], inSolved)
+}
+
 // second searches the second mistake, with a first one that fits all entries.
 func (s *search) second(first hypothesis) error {
 	m := s.spelled(first)
@@ -224,10 +230,7 @@ func (s *search) second(first hypothesis) error {
 	}
 	s.m.work, s.m.tried = s.m.work+HypothesisWork*(s.tried-s.m.tried), s.tried
 	again := newSearch(s.ctx, s.m, entries)
-	for _, stage := range stages() {
-		if stage.reach >= inParts {
-			break
-		}
+	for _, stage := range secondStages() {
 		if err := cmp.Or(stage.look(again), again.err); err != nil {
 			return err
 		}
@@ -246,7 +249,9 @@ func (s *search) second(first hypothesis) error {
 		}
 		second := again.spelled(o.hypothesis)
 		second.First = key
-		if err := s.try(s.hypothesis(second)); err != nil {
+		h := s.hypothesis(second)
+		h.solved = max(h.solved, o.solved)
+		if err := s.try(h); err != nil {
 			return err
 		}
 	}

@@ -12,7 +12,7 @@ import (
 
 // Two mistakes of a projection have one name, which says both. One mistake is never said to be two, and with a third there is no name.
 func TestTwoMistakesMadeInLoopsAreNamed(t *testing.T) {
-	half := func(w grid, of func(x float64) float64) grid {
+	each := func(w grid, of func(x float64) float64) grid {
 		all := make(grid, len(w))
 		for i := range w {
 			for _, x := range w[i] {
@@ -28,8 +28,8 @@ func TestTwoMistakesMadeInLoopsAreNamed(t *testing.T) {
 		}
 		return all
 	}
-	short := func(w grid) grid { return half(w, func(x float64) float64 { return floats.Round(hooks.BF16, x) }) }
-	noisy := func(w grid) grid { return half(w, func(x float64) float64 { return x + 0.01*math.Sin(1e4*x) }) }
+	short := func(w grid) grid { return each(w, func(x float64) float64 { return floats.Round(hooks.BF16, x) }) }
+	noisy := func(w grid) grid { return each(w, func(x float64) float64 { return x + 0.01*math.Sin(1e4*x) }) }
 	same := func(w grid) grid { return w }
 	for _, c := range []struct {
 		name   string
@@ -39,6 +39,7 @@ func TestTwoMistakesMadeInLoopsAreNamed(t *testing.T) {
 	}{
 		{"no bias, rows of another layout", turned, false, "the bias is not added; and layers.*.self_attn.q_proj.weight has the rows of each head of 6 in the other RoPE layout (2 × 3)"},
 		{"no bias, weights in bfloat16", short, false, "the bias is not added; and layers.*.self_attn.q_proj.weight is rounded to bfloat16"},
+		{"no bias, another scale", func(w grid) grid { return each(w, func(x float64) float64 { return f32(1.37 * x) }) }, false, "the bias is not added; and the result is multiplied by 1.37"},
 		{"no bias", same, false, "the bias is not added"},
 		{"rows of another layout", turned, true, "layers.*.self_attn.q_proj.weight has the rows of each head of 6 in the other RoPE layout (2 × 3)"},
 		{"no bias, rows of another layout, noise", func(w grid) grid { return noisy(turned(w)) }, false, ""},

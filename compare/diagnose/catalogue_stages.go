@@ -4,6 +4,7 @@ package diagnose
 var (
 	inSteps  = stage{"steps, masks, positions and numbers", inFormula, (*search).steps}
 	inMasks  = stage{"masks", inFormula, tried(windows, sights)}
+	inSolved = stage{"numbers solved from the elements", inParts, withSolved(solved)}
 	cautious = stage{"counts, activations, numbers and weights that were not loaded", inFormula, cautiousSteps}
 )
 
@@ -40,7 +41,7 @@ func stages() []stage {
 		{"steps in fewer bits", inPrecision, tried(narrowSteps)},
 		{"operations on what a cache has", inParts, tried(appliedToCached)},
 		{"operations on some channels", inParts, tried(partly)},
-		{"numbers solved from the elements", inParts, withSolved(solved)},
+		inSolved,
 		{"relations of rows", inParts, relatedRows},
 		{"functions of rows", inParts, tried(byRow)},
 		{"tensors made before", inParts, tried(chained)},
