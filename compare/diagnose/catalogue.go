@@ -111,7 +111,7 @@ var rows struct {
 
 func allRows() map[Kind]*Row {
 	all := map[Kind]*Row{}
-	for _, table := range [][]Row{stepRows(), maskRows(), rotaryRows(), numberRows(), cacheRows(), readRows(), weightRows(), precisionRows(), descriptionRows()} {
+	for _, table := range [][]Row{stepRows(), maskRows(), rotaryRows(), numberRows(), cacheRows(), readRows(), weightRows(), scaleRows(), precisionRows(), descriptionRows()} {
 		for k := range table {
 			if all[table[k].Kind] != nil {
 				panic("two rows of the kind " + string(table[k].Kind))
@@ -189,6 +189,8 @@ func fill(text string, field func(name string) (words string, has bool)) (filled
 //	pieces, order     the parts of a matrix that the rows come from, and the order of n parts
 //	scalings          the rotary frequencies with a wrong scaling, and the scaling of each
 //	scales            the rows with a wrong scale, and the scale of each
+//	block, scale      what has a scale of its own, and "scale" or "zero point"
+//	further           the block whose scale a block has
 //	sums              the sums that the indexes of an axis are
 //	edge              the rule for the first or the last key of a query
 //	at, are           the indexes of the runs, and the indexes of their content
@@ -260,6 +262,12 @@ func (m Mistake) field(name string) (words string, has bool) {
 		return m.scalings(), m.Runs != ""
 	case name == "scales":
 		return m.Runs.scales(), m.Runs != ""
+	case name == "block":
+		return m.block(), true
+	case name == "scale":
+		return m.scaleNoun(), true
+	case name == "further":
+		return m.further(), true
 	}
 	return m.size(name)
 }

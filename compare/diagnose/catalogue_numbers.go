@@ -2,7 +2,6 @@ package diagnose
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/tracediff/tracediff/order/program/edit"
@@ -133,34 +132,9 @@ func numberRows() []Row {
 		{Kind: "weight.shifted", Words: "the weights of each output of {of} have a constant added: {numbers}", Pages: []Page{{Anchor: "quantised-weight"}}, Apply: shiftedWeight, Class: edit.Leaf, Solved: fittedOf},
 		{Kind: shiftedBlocks, Words: "blocks of {m} by {k} of {of} have a constant added each: {numbers}", Pages: []Page{{Anchor: "quantised-weight"}}, Apply: blockedWeight, Class: edit.Leaf, Solved: fittedOf},
 		{Kind: "weight.folded", Words: "the columns of {of} are multiplied by {by}: the vector is folded into the matrix", Pages: factorPages, Apply: folded, Class: edit.Leaf},
-		{Kind: "weight.scales-of-blocks", Words: "{of}: {scales}", Pages: slices.Concat([]Page{{Anchor: "quantised-weight", Roles: projected}}, pagesWithNames(nil, nil)), Apply: changedWeight, Class: edit.Leaf, Solved: eachRun},
 		{Kind: "logits.repetition-penalty", Words: "a repetition penalty of {x} is applied to the logits of the input's ids: positive logits are divided, negative ones multiplied", Pages: []Page{{Anchor: "logit-scale", Roles: heads}}, Apply: penalty, Class: edit.Inserted, Solved: fitted},
 		{Kind: "logits.presence-penalty", Words: "a presence penalty of {x} is subtracted from the logits of the input's ids", Apply: penalty, Class: edit.Inserted, Solved: fitted},
 	}
-}
-
-// mostScales is the largest number of runs of rows that a sentence lists.
-const mostScales = 3
-
-// scales lists the rows of a quantised matrix that have a wrong scale: the scale of other rows, no scale, or their own scale twice.
-func (r Runs) scales() string {
-	var all []string
-	for _, run := range r.list() {
-		rows := spanWords("row", run.From, run.To)
-		switch run.Of {
-		case unscaledRows:
-			rows += " have no scale"
-		case scaledTwice:
-			rows += " have their scale applied twice"
-		default:
-			rows += " have the scale of " + spanWords("row", run.Is, run.Is+run.To-run.From)
-		}
-		all = append(all, rows)
-	}
-	if more := len(all) - mostScales; more > 0 {
-		all = append(all[:mostScales], "and "+strconv.Itoa(more)+" more")
-	}
-	return strings.Join(all, "; ")
 }
 
 // sums are the sums that indexes of an axis are, where they are not themselves.

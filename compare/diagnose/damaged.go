@@ -15,7 +15,7 @@ func damaged(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		for _, w := range weightsRead(s, program.Matrix) {
 			k := slices.IndexFunc(s.first.Weights, func(o order.Weight) bool { return o.Name == w.Name })
-			for _, of := range []func(s *search, k int) iter.Seq[Mistake]{cutColumns, oneOtherNumber, blockScales, meanRows} {
+			for _, of := range []func(s *search, k int) iter.Seq[Mistake]{cutColumns, oneOtherNumber, otherScales, blockScales, meanRows} {
 				for m := range of(s, k) {
 					m.Of, m.Place = weightTerm(w.Name), order.NameOf(w.Name).Role()
 					if !yield(m) {
@@ -70,6 +70,11 @@ func linearOf(s *search, k int) (l linear, ok bool) {
 	if s.first != e || slices.ContainsFunc(s.entries, func(o *Entry) bool { return name(o) != name(e) }) {
 		return l, false
 	}
+	return linearIn(s, e, k)
+}
+
+// linearIn is the product of an entry with its matrix k; ok is false for an entry that is no product with the matrix, or is read in few tokens.
+func linearIn(s *search, e *Entry, k int) (l linear, ok bool) {
 	p := e.Program
 	st := &p.Steps[p.Out.Step]
 	if st.Prim != program.Affine {

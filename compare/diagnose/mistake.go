@@ -83,6 +83,12 @@ const (
 	TowardZero Rounding = "toward-zero"
 	HalfUp     Rounding = "half-up"
 	HalfDown   Rounding = "half-down"
+
+	// Ways to round a weight with another scale: RatioFirst multiplies by the quotient of the scales, ScaleFirst multiplies before it divides, and InSteps
+	// takes a scale for the step of 127 codes.
+	RatioFirst Rounding = "ratio-first"
+	ScaleFirst Rounding = "scale-first"
+	InSteps    Rounding = "in-steps"
 )
 
 // OtherValues are further values of a number with which the port would give the same elements. The zero value has no further values.
