@@ -49,6 +49,21 @@ func Weights(ck *checkpoint.Checkpoint, model hooks.DType) func(order.Weight) (p
 	}
 }
 
+// SpareVectors lists the vectors of the text model that a checkpoint has and no entry of an order reads.
+func SpareVectors(ck *checkpoint.Checkpoint, list *order.List) []order.Weight {
+	read := map[string]bool{}
+	for _, w := range list.Weights() {
+		read[w.Name], read[w.Fallback] = true, true
+	}
+	var all []order.Weight
+	for _, name := range ck.Names() {
+		if t, ok := ck.Tensor(name); ok && !read[name] && len(t.Shape) == 1 && t.DType.Float() {
+			all = append(all, order.Weight{Name: name, Shape: t.Shape})
+		}
+	}
+	return all
+}
+
 // releaseBytes is the number of bytes read of a checkpoint before its pages are released: far more than the weights of
 // any operation except the head, and little of the memory of a machine that runs the model.
 const releaseBytes = 256 << 20

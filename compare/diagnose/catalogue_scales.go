@@ -24,6 +24,7 @@ func scaleRows() []Row {
 		{Kind: "weight.scales-in-turn", Words: "each {block} of {of} has a {scale}, and the {scale}s of eight {axis} are read in the order of interleaved codes, from {n} parts in turn"},
 		{Kind: "weight.scales-of-neighbours", Words: "each {block} of {of} has the {scale} of its neighbour: two {axis} have each other's"},
 		{Kind: groupsInSequence, Words: "columns of {of} have the {scale} of another group: groups of {k} are sorted by the norms of columns, and are read in sequence"},
+		{Kind: scalesOfAnother, Words: "{of} has the scale{of blocks} of {by}", Apply: withScalesOfAnother},
 		// Other scales.
 		{Kind: "weight.scales-unused", Words: "no {block} of {of} has its scale: the largest value of each is {n}"},
 		{Kind: "weight.scales-squared", Words: "each {block} of {of} has its scale twice, with codes up to {n}"},
@@ -36,7 +37,9 @@ func scaleRows() []Row {
 		{Kind: "weight.zero-points-wrapped", Words: "each {block} of {of} with the zero point 0 has the largest zero point"},
 	}
 	for k := range all {
-		all[k].Pages, all[k].Apply, all[k].Class = pages, changedWeight, edit.Leaf
+		if all[k].Pages, all[k].Class = pages, edit.Leaf; all[k].Apply == nil {
+			all[k].Apply = changedWeight
+		}
 	}
 	return all
 }
@@ -47,6 +50,14 @@ func (m Mistake) scaleNoun() string {
 		return "zero point"
 	}
 	return "scale"
+}
+
+// ofBlocks follows the word scale: "s of rows", and nothing for one scale of the whole matrix.
+func (m Mistake) ofBlocks() string {
+	if m.M == 0 && m.K == 0 {
+		return ""
+	}
+	return "s of " + m.block() + "s"
 }
 
 // block is a block of a matrix that has a scale of its own: M rows by K columns, and 0 is all.

@@ -82,6 +82,7 @@ type Model struct {
 	List    *order.List
 	Passes  []order.Pass
 	Weights func(order.Weight) (program.Rows, error)
+	Spare   []order.Weight // vectors of the checkpoint that no entry reads
 	Read    func(order.Node) (program.Value, error)
 	// Has reports whether the trace has a tensor, in whole and with the shape that the order gives.
 	Has func(order.Node) bool

@@ -57,7 +57,7 @@ func reversed(shape []int) []int {
 	return []int{shape[1], shape[0]}
 }
 
-// weightOf finds a weight of the order by its name.
+// weightOf finds a weight of the order, or a vector that no entry reads, by its name.
 func (s *subject) weightOf(name string) (order.Weight, bool) {
 	for i := range s.m.List.Entries {
 		for _, w := range s.m.List.Entries[i].Weights {
@@ -66,7 +66,11 @@ func (s *subject) weightOf(name string) (order.Weight, bool) {
 			}
 		}
 	}
-	return order.Weight{}, false
+	k := slices.IndexFunc(s.m.Spare, func(w order.Weight) bool { return w.Name == name })
+	if k < 0 {
+		return order.Weight{}, false
+	}
+	return s.m.Spare[k], true
 }
 
 // listedWeight is a weight with its shape in the order. A search may look at only some rows, and then has a smaller shape.

@@ -20,9 +20,17 @@ type scaleTable struct {
 	group      []int     // the column of the table that a column of the matrix belongs to; nil for groups of neighbours
 }
 
-// scalesIn is the table of a matrix for a mistake: blocks have m.M rows and m.K columns, and 0 is all. The last rows may be a smaller block. It is nil if the
-// matrix has no such blocks, has only one, or is too large to be held.
+// scalesIn is the table of a matrix for a mistake of blocks with several scales; nil for a matrix of one block.
 func scalesIn(w program.Rows, m Mistake) *scaleTable {
+	if t := scalesOf(w, m); t != nil && len(t.of) > 1 {
+		return t
+	}
+	return nil
+}
+
+// scalesOf is the table of a matrix for a mistake: blocks have m.M rows and m.K columns, and 0 is all. The last rows may be a smaller block. It is nil if the
+// matrix has no such blocks, or is too large to be held.
+func scalesOf(w program.Rows, m Mistake) *scaleTable {
 	t := &scaleTable{m: m.M, k: m.K}
 	rows, cols := w.Size()
 	if t.m == 0 {
@@ -34,9 +42,7 @@ func scalesIn(w program.Rows, m Mistake) *scaleTable {
 	if t.m < 0 || t.k < 0 || cols%max(t.k, 1) != 0 || rows*cols > maxHeld {
 		return nil
 	}
-	if t.rows, t.cols = (rows+t.m-1)/t.m, cols/t.k; t.rows*t.cols < 2 {
-		return nil
-	}
+	t.rows, t.cols = (rows+t.m-1)/t.m, cols/t.k
 	if m.Kind == groupsInSequence && !t.sortGroups(w) || !t.fill(w, m.Coding.Numbers) {
 		return nil
 	}
@@ -240,6 +246,11 @@ func withOtherScales(w program.Rows, m Mistake, model hooks.DType) program.Rows 
 	if wrong == nil {
 		return nil
 	}
+	return t.changed(w, m, wrong, model)
+}
+
+// changed is the matrix of a table with wrong scales or zero points.
+func (t *scaleTable) changed(w program.Rows, m Mistake, wrong func(i, j int) float64, model hooks.DType) program.Rows {
 	return changedRows(w, func(i int, row []float64) {
 		t.change(i, row, wrong, m.Rounding)
 		for j, x := range row {

@@ -24,7 +24,7 @@ func blockScales(s *search, k int) iter.Seq[Mistake] {
 		if rows, cols := w.Size(); rows*cols > maxHeld {
 			return
 		}
-		l, ok := linearOf(s, k)
+		l, ok := linearIn(s, s.first, k)
 		if !ok {
 			return
 		}
@@ -36,7 +36,7 @@ func blockScales(s *search, k int) iter.Seq[Mistake] {
 			if l.rows%n != 0 || l.rows == n {
 				continue
 			}
-			runs := scalesOf(s, l, w, n)
+			runs := wrongRuns(s, l, w, n)
 			if len(runs) > 0 && !yield(Mistake{Kind: "weight.scales-of-blocks", Runs: makeRuns(runs...)}) {
 				return
 			}
@@ -44,8 +44,8 @@ func blockScales(s *search, k int) iter.Seq[Mistake] {
 	}
 }
 
-// scalesOf lists the blocks of n rows with a wrong scale; nil if no scale explains a block.
-func scalesOf(s *search, l linear, w program.Rows, n int) []sourceRun {
+// wrongRuns lists the blocks of n rows with a wrong scale; nil if no scale explains a block.
+func wrongRuns(s *search, l linear, w program.Rows, n int) []sourceRun {
 	largest := make([]float64, l.rows/n)
 	for b := range largest {
 		top, err := largestIn(w, b*n, (b+1)*n)
@@ -54,7 +54,7 @@ func scalesOf(s *search, l linear, w program.Rows, n int) []sourceRun {
 		}
 		largest[b] = top
 	}
-	y, _ := s.entries[0].Target()
+	y, _ := s.first.Target()
 	var others []sourceRun
 	for b, own := range largest {
 		var xy, xx float64

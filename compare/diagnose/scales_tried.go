@@ -43,6 +43,7 @@ func otherScales(s *search, k int) iter.Seq[Mistake] {
 				}
 			}
 		}
+		o.ofOthers(s, k, w, yield)
 	}
 }
 
@@ -145,7 +146,7 @@ func (o *outputs) of(s *search, w program.Rows, b Mistake, yield func(Mistake) b
 				continue
 			}
 		}
-		if o.near(s, of, m) && o.isNew(of, m, rows, cols) && !o.rounded(m, yield) {
+		if o.near(s, of, of.wrong(m)) && o.isNew(of, m, rows, cols) && !o.rounded(m, yield) {
 			return false
 		}
 	}
@@ -153,7 +154,7 @@ func (o *outputs) of(s *search, w program.Rows, b Mistake, yield func(Mistake) b
 		return true
 	}
 	for _, m := range o.limits(s, t, b) {
-		if o.near(s, t, m) && !o.rounded(m, yield) {
+		if o.near(s, t, t.wrong(m)) && !o.rounded(m, yield) {
 			return false
 		}
 	}
@@ -254,11 +255,11 @@ func computedMistakes(t *scaleTable, b Mistake) (all []Mistake) {
 }
 
 // near reports whether wrong scales come near the elements of all rows that were chosen.
-func (o *outputs) near(s *search, t *scaleTable, m Mistake) bool {
-	wrong := t.wrong(m)
+func (o *outputs) near(s *search, t *scaleTable, wrong func(i, j int) float64) bool {
 	if wrong == nil {
 		return false
 	}
+	all, far := 0.0, 0.0
 	for n, i := range o.rows {
 		copy(o.row, o.own[n])
 		t.change(i, o.row, wrong, "")
@@ -276,8 +277,9 @@ func (o *outputs) near(s *search, t *scaleTable, m Mistake) bool {
 		if !(left <= nearSampled*o.far[n]+o.unit*o.unit*size) {
 			return false
 		}
+		all, far = all+left, far+o.far[n]
 	}
-	return true
+	return all < far/4
 }
 
 // isNew reports whether no earlier mistake has the same scales in all blocks.

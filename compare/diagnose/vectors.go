@@ -20,7 +20,7 @@ func multipliedVectors(s *search) iter.Seq[Mistake] {
 			for _, kind := range []TermKind{Weight, OnePlus} {
 				by := Term{Kind: kind, Name: order.NameOf(w.Name).Role()}
 				for _, of := range weightsRead(s, program.Matrix) {
-					if len(of.Shape) != 2 || of.Shape[1] != w.Shape[0] {
+					if len(of.Shape) != 2 || of.Shape[1] != w.Shape[0] || isSpare(s.subject, w) {
 						continue
 					}
 					if !yield(Mistake{Kind: "weight.folded", Place: order.NameOf(of.Name).Role(), Of: weightTerm(of.Name), By: by, Source: w.Name}) {
@@ -44,11 +44,11 @@ func multipliedVectors(s *search) iter.Seq[Mistake] {
 	}
 }
 
-// vectorsOf lists the vectors of the first entry's layer and the vectors of no layer, one of each role.
+// vectorsOf lists the vectors of the first entry's layer and the vectors of no layer, one of each role. Vectors that no entry reads are last.
 func vectorsOf(s *search) (all []order.Weight) {
 	own := order.NameOf(s.m.List.Entries[s.first.Node.Entry].Name)
 	seen := map[string]bool{}
-	for _, w := range s.m.List.Weights() {
+	for _, w := range append(s.m.List.Weights(), s.m.Spare...) {
 		name := order.NameOf(w.Name)
 		if role := name.Role(); !seen[role] && len(w.Shape) == 1 && (!name.Within() || name.SameLayer(own)) {
 			seen[role] = true
@@ -56,6 +56,11 @@ func vectorsOf(s *search) (all []order.Weight) {
 		}
 	}
 	return all
+}
+
+// isSpare reports whether no entry reads a vector. A converter folds only vectors that the model has.
+func isSpare(s *subject, w order.Weight) bool {
+	return slices.ContainsFunc(s.m.Spare, func(o order.Weight) bool { return o.Name == w.Name })
 }
 
 // vectorOf reads a weight of one row, in the layer of an entry. ok is false if the weight cannot be read.
@@ -182,7 +187,8 @@ func perHead(shape []int, n int) []int {
 	return nil
 }
 
-// vectorsUnread lists the vectors that operations in an entry's layer read, and that the entry's program does not read. In a recorded model a weight
+// vectorsUnread lists the vectors that operations in an entry's layer read, and that the entry's program does not read. The vectors of
+// the layer that no entry reads are last. In a recorded model a weight
 // may have a longer path than an entry of its layer, so the operations tell which weights belong to the layer.
 func vectorsUnread(s *subject, e *Entry) (all []order.Weight) {
 	own := order.NameOf(s.m.List.At(e.Node).Name)
@@ -196,6 +202,11 @@ func vectorsUnread(s *subject, e *Entry) (all []order.Weight) {
 			if len(w.Shape) == 1 && !slices.ContainsFunc(e.Weights, same) && !slices.ContainsFunc(all, same) {
 				all = append(all, w)
 			}
+		}
+	}
+	for _, w := range s.m.Spare {
+		if order.NameOf(w.Name).SameLayer(own) {
+			all = append(all, w)
 		}
 	}
 	return all

@@ -48,6 +48,8 @@ type Options struct {
 	// Room is the memory, in bytes, for values computed at one time, apart from files; 0 for DefaultMemory. No
 	// result depends on it.
 	Room int64
+	// Spare are vectors of the checkpoint that no entry of the order reads. An engine may read them all the same.
+	Spare []order.Weight
 	// SearchWork multiplies the work that a search for a mistake or an arithmetic may use; 0 is 1.
 	SearchWork int
 	// Memory keeps the certificates of right entries between runs; it may be nil. Of identifies the other

@@ -17,6 +17,7 @@ import (
 func ModelOf(i *isolate.Isolator) *diagnose.Model {
 	return &diagnose.Model{
 		List: i.List(), Passes: i.Env().Passes, Weights: i.Env().Weights, Read: i.Env().Read, Room: cmp.Or(i.Options().Room, isolate.DefaultMemory), Work: diagnose.DefaultWork * i.Times(),
+		Spare: i.Options().Spare,
 		Has: func(n order.Node) bool {
 			rec, ok := i.Trace().Lookup(n.Pass, i.List().Entries[n.Entry].Name)
 			return ok && rec.Firing == 0 && i.Misfit(n) == nil

@@ -277,6 +277,18 @@ func (c *Checkpoint) Config() []byte { return c.config }
 // model, is found under the names that checkpoints give it. Data is a view of the file.
 func (c *Checkpoint) Tensor(name string) (hooks.Tensor, bool) { return find(c, c.tensors, name) }
 
+// Names are the names of the text model's tensors without prefix, sorted.
+func (c *Checkpoint) Names() []string {
+	var all []string
+	for name := range c.tensors {
+		if rest, inside := strings.CutPrefix(name, c.prefix); inside {
+			all = append(all, rest)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
 // Place returns where the data of a tensor lie in a file; ok is false for data in memory. To read a whole tensor once, reading the file can be
 // faster than the view, whose pages the system maps one by one.
 func (c *Checkpoint) Place(name string) (Place, bool) { return find(c, c.places, name) }

@@ -116,6 +116,7 @@ func (in *inputs) isolate(ctx context.Context, how isolate.Options, dtype hooks.
 		o.Remarks = append(o.Remarks, ways.Remarks()...)
 		o.Flaws = append(o.Flaws, ways.Flaws()...)
 	} else {
+		how.Spare = reference.SpareVectors(ck, list)
 		proven.Remember(ctx, in.env, &how, local, list, ck)
 	}
 	if o.Isolator, err = compare.NewIsolator(local, list, weights, how); err != nil {
