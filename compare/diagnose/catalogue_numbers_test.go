@@ -132,14 +132,6 @@ func TestSentencesOfNumbersAndFunctions(t *testing.T) {
 			"the columns of layers.*.mlp.up_proj.weight are multiplied by 1+layers.*.post_attention_layernorm.weight: the vector is folded into the matrix", "layers.*.mlp.up_proj", "",
 		},
 		{
-			Mistake{Kind: "weight.scales-of-blocks", Of: up, Runs: makeRuns(sourceRun{0, 8, 16, ""}, sourceRun{8, 16, 8, unscaledRows}, sourceRun{16, 24, 16, scaledTwice})},
-			"layers.*.mlp.up_proj.weight: rows 0 to 7 have the scale of rows 16 to 23; rows 8 to 15 have no scale; rows 16 to 23 have their scale applied twice", "layers.*.mlp.up_proj", "quantised-weight",
-		},
-		{
-			Mistake{Kind: "weight.scales-of-blocks", Of: up, Runs: makeRuns(sourceRun{0, 8, 0, unscaledRows}, sourceRun{8, 16, 8, unscaledRows}, sourceRun{16, 24, 16, unscaledRows}, sourceRun{24, 32, 24, unscaledRows})},
-			"layers.*.mlp.up_proj.weight: rows 0 to 7 have no scale; rows 8 to 15 have no scale; rows 16 to 23 have no scale; and 1 more", "layers.*.mlp.up_proj", "quantised-weight",
-		},
-		{
 			Mistake{Kind: "logits.repetition-penalty", X: some(1.1)},
 			"a repetition penalty of 1.1 is applied to the logits of the input's ids: positive logits are divided, negative ones multiplied", logits, "logit-scale",
 		},

@@ -16,22 +16,22 @@ func scaleRows() []Row {
 		{Kind: "weight.scales-of-blocks", Words: "{of}: {scales}", Solved: eachRun},
 		// Scales of other blocks.
 		{Kind: "weight.scales-of-further", Words: "each {block} of {of} has the {scale} of the {further}"},
-		{Kind: "weight.scales-by-columns", Words: "each {block} of {of} has the {scale} at its place in the transposed table of {scale}s"},
-		{Kind: "weight.scales-stored-by-columns", Words: "the table of {scale}s of {of} is stored by columns and read by rows, one for each {block}"},
-		{Kind: "weight.scales-reversed", Words: "the table of {scale}s of {of} is read from its end, one for each {block}"},
-		{Kind: "weight.scales-of-first", Words: "each {block} of {of} has the {scale} of the first one[ of all {axis}]"},
-		{Kind: "weight.scales-of-other-size", Words: "each {block} of {of} has a {scale}, and the {scale}s are read for {n} {axis} each"},
-		{Kind: "weight.scales-in-turn", Words: "each {block} of {of} has a {scale}, and the {scale}s of eight {axis} are read in the order of interleaved codes, from {n} parts in turn"},
-		{Kind: "weight.scales-of-neighbours", Words: "each {block} of {of} has the {scale} of its neighbour: two {axis} have each other's"},
-		{Kind: groupsInSequence, Words: "columns of {of} have the {scale} of another group: groups of {k} are sorted by the norms of columns, and are read in sequence"},
+		{Kind: "weight.scales-by-columns", Words: "each {block} of {of} has its {scale} from the transposed table of {scale}s"},
+		{Kind: "weight.scales-stored-by-columns", Words: "each {block} of {of} has its {scale} from a table that is stored by columns and read by rows"},
+		{Kind: "weight.scales-reversed", Words: "each {block} of {of} has its {scale} from a table that is read from its end"},
+		{Kind: "weight.scales-of-first", Words: "each {block} of {of} has the {scale} of the first one[ along the {axis}]"},
+		{Kind: "weight.scales-of-other-size", Words: "the {scale} of each {block} of {of} is read as the {scale} of {n} {axis}"},
+		{Kind: "weight.scales-in-turn", Words: "each {block} of {of} has its {scale} in another order: the {scale}s of eight {axis} are read as {n} interleaved parts"},
+		{Kind: "weight.scales-of-neighbours", Words: "each {block} of {of} has the {scale} of its neighbour along the {axis}: each two are exchanged"},
+		{Kind: groupsInSequence, Words: "columns of {of} have the {scale} of another group: groups of {k} are made by the norms of columns, and are read in sequence"},
 		{Kind: scalesOfAnother, Words: "{of} has the scale{of blocks} of {by}", Apply: withScalesOfAnother},
 		// Other scales.
 		{Kind: "weight.scales-unused", Words: "no {block} of {of} has its scale: the largest value of each is {n}"},
 		{Kind: "weight.scales-squared", Words: "each {block} of {of} has its scale twice, with codes up to {n}"},
 		{Kind: "weight.scales-inverted", Words: "each {block} of {of} is divided by its scale, not multiplied, with codes up to {n}"},
 		{Kind: "weight.scales-of-all", Words: "each {block} of {of} has the largest of all scales"},
-		{Kind: cutScales, Words: "the scales of {of}, one for each {block}, are cut off at {x} times the largest", Solved: oneSolved},
-		{Kind: raisedScales, Words: "the scales of {of}, one for each {block}, are at least {x} times the largest", Solved: oneSolved},
+		{Kind: cutScales, Words: "the scale of each {block} of {of} is cut off at {x} times the largest scale", Solved: oneSolved},
+		{Kind: raisedScales, Words: "the scale of each {block} of {of} is at least {x} times the largest scale", Solved: oneSolved},
 		{Kind: "weight.scales-as-codes", Words: "each {block} of {of} is multiplied by the code of its scale, the exponent and 127, not by the scale"},
 		{Kind: "weight.zero-points-all", Words: "each {block} of {of} has the zero point {0+n}"},
 		{Kind: "weight.zero-points-wrapped", Words: "each {block} of {of} with the zero point 0 has the largest zero point"},
@@ -83,7 +83,10 @@ func (m Mistake) further() string {
 	case -1:
 		return "one before"
 	}
-	return fmt.Sprintf("one %+d further", m.N)
+	if m.N < 0 {
+		return fmt.Sprintf("one %d before", -m.N)
+	}
+	return fmt.Sprintf("one %d further", m.N)
 }
 
 // mostScales is the largest number of runs of rows that a sentence lists.
