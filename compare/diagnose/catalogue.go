@@ -189,7 +189,7 @@ func fill(text string, field func(name string) (words string, has bool)) (filled
 //	pieces, order     the parts of a matrix that the rows come from, and the order of n parts
 //	scalings          the rotary frequencies with a wrong scaling, and the scaling of each
 //	scales            the rows with a wrong scale, and the scale of each
-//	block, scale      what has a scale of its own, and "scale" or "zero point"
+//	block, noun       what has a scale of its own, and "scale" or "zero point"
 //	of blocks         the blocks that have a scale each, behind the word "scale"
 //	further           the block whose scale a block has
 //	sums              the sums that the indexes of an axis are
@@ -265,7 +265,7 @@ func (m Mistake) field(name string) (words string, has bool) {
 		return m.Runs.scales(), m.Runs != ""
 	case name == "block":
 		return m.block(), true
-	case name == "scale":
+	case name == "noun":
 		return m.scaleNoun(), true
 	case name == "of blocks":
 		return m.ofBlocks(), true

@@ -39,6 +39,7 @@ var knowing = []string{
 	"compare/diagnose/catalogue_numbers.go var: \"scores\"",
 	"compare/diagnose/catalogue_numbers.go numberRows: \"scores\"",
 	"compare/diagnose/catalogue_rotary.go var: \"scores\"",
+	"compare/diagnose/catalogue_scales.go scaleNoun: \"scale\"",
 	"compare/diagnose/cached.go var: \"cache\"",
 	"compare/diagnose/words.go leftOutMistake: .Form",
 	"compare/diagnose/words.go site: .Form",

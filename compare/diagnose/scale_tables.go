@@ -124,15 +124,15 @@ var movedScales = map[Kind]func(t *scaleTable, m Mistake, i, j int) int{
 	"weight.scales-reversed": func(t *scaleTable, _ Mistake, i, j int) int { return len(t.of) - 1 - t.at(i, j) },
 	"weight.scales-of-first": func(t *scaleTable, m Mistake, i, j int) int {
 		switch m.Axis {
-		case "rows":
+		case columnAxis:
 			return j / t.k
-		case "columns":
+		case rowAxis:
 			return i / t.m * t.cols
 		}
 		return 0
 	},
 	"weight.scales-of-other-size": func(t *scaleTable, m Mistake, i, j int) int {
-		if m.Axis == "rows" {
+		if m.Axis == rowAxis {
 			return min(i/m.N, t.rows-1)*t.cols + j/t.k
 		}
 		return i/t.m*t.cols + min(j/m.N, t.cols-1)
@@ -155,7 +155,7 @@ const eightScales = 8
 // alongAxis moves the rows or the columns of a table. A row or column that would come from beyond the table stays.
 func (t *scaleTable) alongAxis(axis string, i, j int, from func(n int) int) int {
 	row, col := i/t.m, j/t.k
-	if axis == "rows" {
+	if axis == rowAxis {
 		if r := from(row); r < t.rows {
 			row = r
 		}

@@ -83,26 +83,26 @@ var wrongScales = []struct {
 	})},
 	{diagnose.Mistake{Kind: "weight.scales-reversed", M: 1}, scaled(1, 24, func(w grid, i, _ int) float64 { return topOf(w, 23-i, 1, 0, 24) })},
 	{diagnose.Mistake{Kind: "weight.scales-of-first", M: 1}, scaled(1, 24, func(w grid, _, _ int) float64 { return topOf(w, 0, 1, 0, 24) })},
-	{diagnose.Mistake{Kind: "weight.scales-of-first", M: 1, K: 8, Axis: "rows"}, scaled(1, 8, func(w grid, _, j int) float64 { return topOf(w, 0, 1, j, 8) })},
-	{diagnose.Mistake{Kind: "weight.scales-of-first", M: 1, K: 8, Axis: "columns"}, scaled(1, 8, func(w grid, i, _ int) float64 { return topOf(w, i, 1, 0, 8) })},
-	{diagnose.Mistake{Kind: "weight.scales-of-other-size", M: 4, N: 3, Axis: "rows"}, func(w grid) grid {
+	{diagnose.Mistake{Kind: "weight.scales-of-first", M: 1, K: 8, Axis: "column"}, scaled(1, 8, func(w grid, _, j int) float64 { return topOf(w, 0, 1, j, 8) })},
+	{diagnose.Mistake{Kind: "weight.scales-of-first", M: 1, K: 8, Axis: "row"}, scaled(1, 8, func(w grid, i, _ int) float64 { return topOf(w, i, 1, 0, 8) })},
+	{diagnose.Mistake{Kind: "weight.scales-of-other-size", M: 4, N: 3, Axis: "row"}, func(w grid) grid {
 		return newGrid(24, 24, func(i, j int) float64 {
 			return w[i][j] / topOf(w, i-i%4, 4, 0, 24) * topOf(w, min(i/3, 5)*4, 4, 0, 24)
 		})
 	}},
-	{diagnose.Mistake{Kind: "weight.scales-of-other-size", M: 5, N: 4, Axis: "rows"}, func(w grid) grid { // the last block is not full
+	{diagnose.Mistake{Kind: "weight.scales-of-other-size", M: 5, N: 4, Axis: "row"}, func(w grid) grid { // the last block is not full
 		return newGrid(24, 24, func(i, j int) float64 {
 			return w[i][j] / topOf(w, i-i%5, 5, 0, 24) * topOf(w, min(i/4, 4)*5, 5, 0, 24)
 		})
 	}},
-	{diagnose.Mistake{Kind: "weight.scales-of-other-size", M: 1, K: 4, N: 8, Axis: "columns"}, func(w grid) grid {
+	{diagnose.Mistake{Kind: "weight.scales-of-other-size", M: 1, K: 4, N: 8, Axis: "column"}, func(w grid) grid {
 		return newGrid(24, 24, func(i, j int) float64 { return w[i][j] / topOf(w, i, 1, j-j%4, 4) * topOf(w, i, 1, j/8*4, 4) })
 	}},
-	{diagnose.Mistake{Kind: "weight.scales-in-turn", M: 1, N: 2, Axis: "rows"}, scaled(1, 24, func(w grid, i, _ int) float64 {
+	{diagnose.Mistake{Kind: "weight.scales-in-turn", M: 1, N: 2, Axis: "row"}, scaled(1, 24, func(w grid, i, _ int) float64 {
 		return topOf(w, i-i%8+[]int{0, 4, 1, 5, 2, 6, 3, 7}[i%8], 1, 0, 24)
 	})},
-	{diagnose.Mistake{Kind: "weight.scales-of-neighbours", M: 1, K: 12, Axis: "columns"}, scaled(1, 12, func(w grid, i, j int) float64 { return topOf(w, i, 1, 12-j, 12) })},
-	{diagnose.Mistake{Kind: "weight.scales-of-neighbours", M: 1, Axis: "rows"}, scaled(1, 24, func(w grid, i, _ int) float64 { return topOf(w, i^1, 1, 0, 24) })},
+	{diagnose.Mistake{Kind: "weight.scales-of-neighbours", M: 1, K: 12, Axis: "column"}, scaled(1, 12, func(w grid, i, j int) float64 { return topOf(w, i, 1, 12-j, 12) })},
+	{diagnose.Mistake{Kind: "weight.scales-of-neighbours", M: 1, Axis: "row"}, scaled(1, 24, func(w grid, i, _ int) float64 { return topOf(w, i^1, 1, 0, 24) })},
 	{diagnose.Mistake{Kind: "weight.scales-in-sequence", M: 1, K: 8}, inSequence},
 	{diagnose.Mistake{Kind: "weight.scales-of-another", M: 1, By: diagnose.Term{Kind: diagnose.Weight, Name: "layers.*.self_attn.o_proj.weight"}, Source: "layers.0.self_attn.o_proj.weight"}, scaled(1, 24, func(_ grid, i, _ int) float64 {
 		return topOf(unevenGrid(order.Weight{Name: "layers.1.self_attn.o_proj.weight", Shape: []int{24, 24}}), i, 1, 0, 24)

@@ -29,6 +29,9 @@ func otherScales(s *search, k int) iter.Seq[Mistake] {
 		if !ok || rows < 2 || rows*cols > maxHeld {
 			return
 		}
+		if w = inMemory(w); w == nil {
+			return
+		}
 		o := outputsOf(s, w, l)
 		if o == nil {
 			return
@@ -45,6 +48,19 @@ func otherScales(s *search, k int) iter.Seq[Mistake] {
 		}
 		o.ofOthers(s, k, w, yield)
 	}
+}
+
+// inMemory is a matrix whose rows are read once; nil if it cannot be held.
+func inMemory(w program.Rows) program.Rows {
+	rows, cols := w.Size()
+	data := held(w)
+	if data == nil {
+		return nil
+	}
+	return made{rows, cols, func(dst []float64, i int) error {
+		copy(dst, data[i*cols:][:cols])
+		return nil
+	}}
 }
 
 // scaledBlocks are the sizes of blocks that may have a scale each, without a kind: rows and blocks of rows, groups of a row, columns and squares.
@@ -195,12 +211,12 @@ func scaleMistakes(t *scaleTable, b Mistake) (all []Mistake) {
 		add("weight.scales-stored-by-columns", 0, "")
 		add("weight.scales-of-further", t.cols, "")
 		add("weight.scales-of-further", -t.cols, "")
-		add("weight.scales-of-first", 0, rowsAxis)
-		add("weight.scales-of-first", 0, columnsAxis)
+		add("weight.scales-of-first", 0, columnAxis)
+		add("weight.scales-of-first", 0, rowAxis)
 	}
-	for _, axis := range []string{rowsAxis, columnsAxis} {
+	for _, axis := range []string{rowAxis, columnAxis} {
 		count, size := t.rows, t.m
-		if axis == columnsAxis {
+		if axis == columnAxis {
 			count, size = t.cols, t.k
 		}
 		if count < 2 {
@@ -224,8 +240,8 @@ func scaleMistakes(t *scaleTable, b Mistake) (all []Mistake) {
 }
 
 const (
-	rowsAxis    = "rows"
-	columnsAxis = "columns"
+	rowAxis    = "row"
+	columnAxis = "column"
 )
 
 // computedMistakes are the mistakes of scales that are computed otherwise, without a solved number.

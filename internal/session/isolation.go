@@ -132,7 +132,7 @@ func (in *inputs) isolate(ctx context.Context, how isolate.Options, dtype hooks.
 	if theirs == nil {
 		return nil
 	}
-	how.Single, how.Opaque, how.Own, how.Memory = nil, nil, false, nil
+	how.Single, how.Opaque, how.Own, how.Memory, how.Spare = nil, nil, false, nil, reference.SpareVectors(theirs, list)
 	// What keeps the reference from being isolated is said only where something is to be excused by it.
 	if how.DType, err = isolate.ModelDType(list, in.ref, local); err != nil {
 		return err
