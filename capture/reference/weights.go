@@ -9,6 +9,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/checkpoint"
 	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/internal/spelling"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
 )
@@ -57,7 +58,7 @@ func SpareVectors(ck *checkpoint.Checkpoint, list *order.List) []order.Weight {
 	}
 	var all []order.Weight
 	for _, name := range ck.Names() {
-		if t, ok := ck.Tensor(name); ok && !read[name] && len(t.Shape) == 1 && t.DType.Float() {
+		if t, ok := ck.Tensor(name); ok && !read[name] && spelling.TowerOf(ck.Prefix()+name) == "" && len(t.Shape) == 1 && t.DType.Float() {
 			all = append(all, order.Weight{Name: name, Shape: t.Shape})
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"testing"
 
 	"github.com/tracediff/tracediff/capture/reference"
@@ -59,5 +60,26 @@ func TestRowsReadTogether(t *testing.T) {
 		if err := w.(program.Spanner).Span(make([]float64, rows*cols), 0, rows); err == nil {
 			t.Error("rows of a file that was cut short were read")
 		}
+	}
+}
+
+// Spare vectors are the vectors of the text model that no entry reads: no matrix, no vector of another tower, and none that an entry reads.
+func TestSpareVectors(t *testing.T) {
+	var wants []checkpoint.Want
+	for name, shape := range map[string][]int{
+		"embed_tokens.weight": {4, 2}, "layers.0.read.weight": {2}, "layers.0.other.weight": {2, 2}, "layers.0.scale": {2}, "layers.0.other.bias": {3}, "vision_tower.bias": {2},
+	} {
+		wants = append(wants, checkpoint.Want{Name: name, Shape: shape})
+	}
+	dir := checkpointtest.Write(t, t.TempDir(), []byte("{}"), checkpointtest.Random(wants, hooks.F32, "model.", 5), 1)
+	ck, err := checkpoint.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ck.Close()
+	list := &order.List{Entries: []order.Entry{{Weights: []order.Weight{{Name: "layers.0.read.weight", Shape: []int{2}}}}}}
+	want := []order.Weight{{Name: "layers.0.other.bias", Shape: []int{3}}, {Name: "layers.0.scale", Shape: []int{2}}}
+	if got := reference.SpareVectors(ck, list); !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }

@@ -190,7 +190,7 @@ func fill(text string, field func(name string) (words string, has bool)) (filled
 //	scalings          the rotary frequencies with a wrong scaling, and the scaling of each
 //	scales            the rows with a wrong scale, and the scale of each
 //	block, noun       what has a scale of its own, and "scale" or "zero point"
-//	of blocks         the blocks that have a scale each, behind the word "scale"
+//	of blocks         the blocks that have a scale each, after the word "scale"
 //	further           the block whose scale a block has
 //	sums              the sums that the indexes of an axis are
 //	edge              the rule for the first or the last key of a query

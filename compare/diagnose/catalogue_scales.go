@@ -29,6 +29,7 @@ func scaleRows() []Row {
 		{Kind: "weight.scales-unused", Words: "no {block} of {of} has its scale: the largest value of each is {n}"},
 		{Kind: "weight.scales-squared", Words: "each {block} of {of} has its scale twice, with codes up to {n}"},
 		{Kind: "weight.scales-inverted", Words: "each {block} of {of} is divided by its scale, not multiplied, with codes up to {n}"},
+		{Kind: "weight.scales-rounded", Words: "the scale of each {block} of {of} is rounded to {dtype}, with codes up to {n}"},
 		{Kind: "weight.scales-of-all", Words: "each {block} of {of} has the largest of all scales"},
 		{Kind: cutScales, Words: "the scale of each {block} of {of} is cut off at {x} times the largest scale", Solved: oneSolved},
 		{Kind: raisedScales, Words: "the scale of each {block} of {of} is at least {x} times the largest scale", Solved: oneSolved},

@@ -1,6 +1,10 @@
 package diagnose
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/tracediff/tracediff/hooks"
+)
 
 func TestSentencesOfScales(t *testing.T) {
 	up := weightTerm("layers.0.mlp.up_proj.weight")
@@ -33,6 +37,7 @@ func TestSentencesOfScales(t *testing.T) {
 		{Mistake{Kind: "weight.scales-unused", Of: up, M: 1, N: 127}, "no row of layers.*.mlp.up_proj.weight has its scale: the largest value of each is 127", role, page},
 		{Mistake{Kind: "weight.scales-squared", Of: up, M: 1, N: 127}, "each row of layers.*.mlp.up_proj.weight has its scale twice, with codes up to 127", role, page},
 		{Mistake{Kind: "weight.scales-inverted", Of: up, M: 1, N: 7}, "each row of layers.*.mlp.up_proj.weight is divided by its scale, not multiplied, with codes up to 7", role, page},
+		{Mistake{Kind: "weight.scales-rounded", Of: up, M: 1, K: 8, N: 7, DType: hooks.BF16}, "the scale of each block of 1 by 8 of layers.*.mlp.up_proj.weight is rounded to bfloat16, with codes up to 7", role, page},
 		{Mistake{Kind: "weight.scales-of-all", Of: up, M: 1}, "each row of layers.*.mlp.up_proj.weight has the largest of all scales", role, page},
 		{Mistake{Kind: cutScales, Of: up, M: 1, K: 8, X: some(0.25)}, "the scale of each block of 1 by 8 of layers.*.mlp.up_proj.weight is cut off at 0.25 times the largest scale", role, page},
 		{Mistake{Kind: raisedScales, Of: up, M: 1, X: some(0.5)}, "the scale of each row of layers.*.mlp.up_proj.weight is at least 0.5 times the largest scale", role, page},

@@ -86,15 +86,20 @@ type Model struct {
 	Read    func(order.Node) (program.Value, error)
 	// Has reports whether the trace has a tensor, in whole and with the shape that the order gives.
 	Has func(order.Node) bool
-	// Rest are the entries of the searched roles without unexplained elements: they are right. It may be nil.
-	Rest func() ([]*Entry, error)
-	// Unread counts the right entries that Rest leaves out.
-	Unread int
-	Room   int64 // bytes of memory for values that are computed at one time
-	Work   int   // work that the searches for one finding may use; 0 for DefaultWork
+	RightEntries
+	Room int64 // bytes of memory for values that are computed at one time
+	Work int   // work that the searches for one finding may use; 0 for DefaultWork
 
 	kept []*Entry // entries with kept values, the last used one last
 	spent
+}
+
+// RightEntries are the entries of the searched roles that are right.
+type RightEntries struct {
+	// Rest are the entries without unexplained elements. It may be nil.
+	Rest func() ([]*Entry, error)
+	// Unread counts the right entries that Rest leaves out.
+	Unread int
 }
 
 // spent is the work of all searches of a model.

@@ -170,9 +170,12 @@ var computedScales = map[Kind]func(own, largest float64, m Mistake) float64{
 	"weight.scales-unused":   func(_, _ float64, m Mistake) float64 { return float64(m.N) },
 	"weight.scales-squared":  func(own, _ float64, m Mistake) float64 { return own * own / float64(m.N) },
 	"weight.scales-inverted": func(own, _ float64, m Mistake) float64 { return float64(m.N) * float64(m.N) / own },
-	"weight.scales-of-all":   func(_, largest float64, _ Mistake) float64 { return largest },
-	cutScales:                func(own, largest float64, m Mistake) float64 { return min(own, largest*m.X.Value) },
-	raisedScales:             func(own, largest float64, m Mistake) float64 { return max(own, largest*m.X.Value) },
+	"weight.scales-rounded": func(own, _ float64, m Mistake) float64 {
+		return floats.Round(m.DType, own/float64(m.N)) * float64(m.N)
+	},
+	"weight.scales-of-all": func(_, largest float64, _ Mistake) float64 { return largest },
+	cutScales:              func(own, largest float64, m Mistake) float64 { return min(own, largest*m.X.Value) },
+	raisedScales:           func(own, largest float64, m Mistake) float64 { return max(own, largest*m.X.Value) },
 	"weight.scales-as-codes": func(own, _ float64, m Mistake) float64 {
 		e := math.Floor(math.Log2(own)) - float64(m.N)
 		return own / math.Exp2(e) * (e + scaleBias)

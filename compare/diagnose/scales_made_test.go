@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tracediff/tracediff/compare/diagnose"
+	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/program"
 )
@@ -113,6 +114,11 @@ var wrongScales = []struct {
 	{diagnose.Mistake{Kind: "weight.scales-unused", M: 1, N: 127}, scaled(1, 24, func(grid, int, int) float64 { return 127 })},
 	{diagnose.Mistake{Kind: "weight.scales-squared", M: 1, K: 8, N: 7}, scaled(1, 8, func(w grid, i, j int) float64 { return topOf(w, i, 1, j, 8) * topOf(w, i, 1, j, 8) / 7 })},
 	{diagnose.Mistake{Kind: "weight.scales-inverted", M: 1, N: 127}, scaled(1, 24, func(w grid, i, _ int) float64 { return 127 * 127 / topOf(w, i, 1, 0, 24) })},
+	{diagnose.Mistake{Kind: "weight.scales-rounded", M: 1, N: 127, DType: hooks.BF16}, scaled(1, 24, func(w grid, i, _ int) float64 {
+		step := topOf(w, i, 1, 0, 24) / 127
+		unit := math.Exp2(math.Floor(math.Log2(step)) - 7)
+		return math.RoundToEven(step/unit) * unit * 127
+	})},
 	{diagnose.Mistake{Kind: "weight.scales-of-all", M: 1, K: 8}, scaled(1, 8, func(w grid, _, _ int) float64 { return topOf(w, 0, 24, 0, 24) })},
 	{diagnose.Mistake{Kind: "weight.scales-cut", M: 1, K: 8, X: diagnose.Number{Value: 15. / 63, Has: true}}, scaled(1, 8, func(w grid, i, j int) float64 {
 		return min(topOf(w, i, 1, j, 8), topOf(w, 0, 24, 0, 24)*15/63)

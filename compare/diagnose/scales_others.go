@@ -41,7 +41,7 @@ func matricesOfLayer(s *subject, own order.Weight) (all []order.Weight) {
 	return all
 }
 
-// otherTable is the table of the matrix that a mistake names, in the layer of a weight; nil if there is none.
+// otherTable is the table of the matrix that a mistake names, in the layer of a weight; nil if the layer has no such matrix.
 func otherTable(s *subject, m Mistake, own string) *scaleTable {
 	w, ok := s.weightOf(order.NameOf(m.Source).Beside(order.NameOf(own)).String())
 	if !ok || w.Name == own || len(w.Shape) != 2 {

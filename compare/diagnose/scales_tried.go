@@ -263,6 +263,10 @@ func computedMistakes(t *scaleTable, b Mistake) (all []Mistake) {
 		add("weight.scales-unused", n)
 		add("weight.scales-squared", n)
 		add("weight.scales-inverted", n)
+		for _, b.DType = range []hooks.DType{hooks.BF16, hooks.F16} {
+			add("weight.scales-rounded", n)
+		}
+		b.DType = 0
 	}
 	for _, n := range []int{0, 1, 2, 3, 7, 8, 15} {
 		add("weight.scales-as-codes", n)

@@ -61,6 +61,7 @@ var weightChanges = map[Kind]weightChange{
 	"weight.scales-squared":             withOtherScales,
 	"weight.scales-inverted":            withOtherScales,
 	"weight.scales-of-all":              withOtherScales,
+	"weight.scales-rounded":             withOtherScales,
 	cutScales:                           withOtherScales,
 	raisedScales:                        withOtherScales,
 	"weight.scales-as-codes":            withOtherScales,

@@ -48,8 +48,6 @@ type Options struct {
 	// Room is the memory, in bytes, for values computed at one time, apart from files; 0 for DefaultMemory. No
 	// result depends on it.
 	Room int64
-	// Spare are vectors of the checkpoint that no entry of the order reads. An engine may read them all the same.
-	Spare []order.Weight
 	// SearchWork multiplies the work that a search for a mistake or an arithmetic may use; 0 is 1.
 	SearchWork int
 	// Memory keeps the certificates of right entries between runs; it may be nil. Of identifies the other
@@ -68,6 +66,8 @@ type PortWeights struct {
 	Own bool
 	// Opaque says why a product with a weight shows nothing, which no verdict may then rest on; empty: it does. nil: every product does.
 	Opaque func(w order.Weight, pass int) string
+	// Spare are vectors of the checkpoint that no entry of the order reads. An engine may read them all the same.
+	Spare []order.Weight
 }
 
 // Isolator computes entries of one trace from that trace's own captured ancestors and a checkpoint's weights. It may be

@@ -219,7 +219,7 @@ func (s subject) look(ctx context.Context, t, ref *capture.Trace) (*sight, error
 		v.efforts[e.Role] = both(v.efforts[e.Role], e)
 	}
 	isolator := func(t *capture.Trace) (*compare.Isolator, error) {
-		i, err := compare.NewIsolator(t, s.list, reference.Weights(s.ck, t.Manifest().DType), isolate.Options{Spare: reference.SpareVectors(s.ck, s.list)})
+		i, err := compare.NewIsolator(t, s.list, reference.Weights(s.ck, t.Manifest().DType), isolate.Options{PortWeights: isolate.PortWeights{Spare: reference.SpareVectors(s.ck, s.list)}})
 		if err == nil {
 			i.Names.Study = diagnose.Study{Looked: looked}
 		}
@@ -311,7 +311,7 @@ func (s subject) without(ctx context.Context, t *capture.Trace, name, class stri
 		effort = both(effort, e)
 	}
 	study := diagnose.Study{Without: class, Looked: looked}
-	i, err := compare.NewIsolator(t, s.list, reference.Weights(s.ck, t.Manifest().DType), isolate.Options{Spare: reference.SpareVectors(s.ck, s.list)})
+	i, err := compare.NewIsolator(t, s.list, reference.Weights(s.ck, t.Manifest().DType), isolate.Options{PortWeights: isolate.PortWeights{Spare: reference.SpareVectors(s.ck, s.list)}})
 	if err != nil {
 		return nil, effort, err
 	}
