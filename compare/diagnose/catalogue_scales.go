@@ -23,7 +23,6 @@ func scaleRows() []Row {
 		{Kind: "weight.scales-of-other-size", Words: "the {noun} of each {block} of {of} is read as the {noun} of {n} {axis}s"},
 		{Kind: "weight.scales-in-turn", Words: "each {block} of {of} has its {noun} in another order: the {noun}s of eight {axis}s are read as {n} interleaved parts"},
 		{Kind: "weight.scales-of-neighbours", Words: "each {block} of {of} has the {noun} of its neighbour: each two {axis}s are exchanged"},
-		{Kind: groupsInSequence, Words: "columns of {of} have the {noun} of another group: groups of {k} are made by the norms of columns, and are read in sequence"},
 		{Kind: scalesOfAnother, Words: "{of} has the scale{of blocks} of {by}", Apply: withScalesOfAnother},
 		// Other scales.
 		{Kind: "weight.scales-unused", Words: "no {block} of {of} has its scale: the largest value of each is {n}"},

@@ -31,7 +31,6 @@ func TestSentencesOfScales(t *testing.T) {
 		{Mistake{Kind: "weight.scales-of-other-size", Of: up, M: 16, N: 15, Axis: "row"}, "the scale of each block of 16 rows of layers.*.mlp.up_proj.weight is read as the scale of 15 rows", role, page},
 		{Mistake{Kind: "weight.scales-in-turn", Of: up, M: 1, K: 8, N: 4, Axis: "row", Coding: zeros}, "each block of 1 by 8 of layers.*.mlp.up_proj.weight has its zero point in another order: the zero points of eight rows are read as 4 interleaved parts", role, page},
 		{Mistake{Kind: "weight.scales-of-neighbours", Of: up, K: 8, Axis: "column"}, "each block of 8 columns of layers.*.mlp.up_proj.weight has the scale of its neighbour: each two columns are exchanged", role, page},
-		{Mistake{Kind: groupsInSequence, Of: up, M: 1, K: 8}, "columns of layers.*.mlp.up_proj.weight have the scale of another group: groups of 8 are made by the norms of columns, and are read in sequence", role, page},
 		{Mistake{Kind: scalesOfAnother, Of: up, By: weightTerm("layers.0.mlp.gate_proj.weight"), M: 1}, "layers.*.mlp.up_proj.weight has the scales of rows of layers.*.mlp.gate_proj.weight", role, page},
 		{Mistake{Kind: scalesOfAnother, Of: up, By: weightTerm("layers.0.mlp.gate_proj.weight")}, "layers.*.mlp.up_proj.weight has the scale of layers.*.mlp.gate_proj.weight", role, page},
 		{Mistake{Kind: "weight.scales-unused", Of: up, M: 1, N: 127}, "no row of layers.*.mlp.up_proj.weight has its scale: the largest value of each is 127", role, page},

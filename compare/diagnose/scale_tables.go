@@ -1,7 +1,6 @@
 package diagnose
 
 import (
-	"cmp"
 	"math"
 	"slices"
 
@@ -17,7 +16,6 @@ type scaleTable struct {
 	rows, cols int       // of the table
 	of         []float64 // the scale or zero point of each block, row by row
 	step       []float64 // of each block; nil for scales
-	group      []int     // the column of the table that a column of the matrix belongs to; nil for groups of neighbours
 }
 
 // scalesIn is the table of a matrix for a mistake of blocks with several scales; nil for a matrix of one block.
@@ -43,7 +41,7 @@ func scalesOf(w program.Rows, m Mistake) *scaleTable {
 		return nil
 	}
 	t.rows, t.cols = (rows+t.m-1)/t.m, cols/t.k
-	if m.Kind == groupsInSequence && !t.sortGroups(w) || !t.fill(w, m.Coding.Numbers) {
+	if !t.fill(w, m.Coding.Numbers) {
 		return nil
 	}
 	return t
@@ -79,34 +77,8 @@ func (t *scaleTable) fill(w program.Rows, zeros Codes) bool {
 	return true
 }
 
-// sortGroups puts the columns with the largest norms in the first group, and the next ones in the next groups.
-func (t *scaleTable) sortGroups(w program.Rows) bool {
-	rows, cols := w.Size()
-	norms, row, order := make([]float64, cols), make([]float64, cols), make([]int, cols)
-	for i := range rows {
-		if w.Row(row, i) != nil {
-			return false
-		}
-		for j, x := range row {
-			norms[j] += x * x
-		}
-	}
-	for j := range order {
-		order[j] = j
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(norms[b], norms[a]) })
-	t.group = make([]int, cols)
-	for n, j := range order {
-		t.group[j] = n / t.k
-	}
-	return true
-}
-
 // at is the block of an element.
 func (t *scaleTable) at(i, j int) int {
-	if t.group != nil {
-		return i/t.m*t.cols + t.group[j]
-	}
 	return i/t.m*t.cols + j/t.k
 }
 
@@ -143,11 +115,7 @@ var movedScales = map[Kind]func(t *scaleTable, m Mistake, i, j int) int{
 	"weight.scales-of-neighbours": func(t *scaleTable, m Mistake, i, j int) int {
 		return t.alongAxis(m.Axis, i, j, func(n int) int { return n ^ 1 })
 	},
-	groupsInSequence: func(t *scaleTable, _ Mistake, i, j int) int { return i/t.m*t.cols + j/t.k },
 }
-
-// groupsInSequence is the mistake of groups of columns that are not neighbours, and are read as neighbours.
-const groupsInSequence Kind = "weight.scales-in-sequence"
 
 // eightScales is how many numbers are interleaved in a word.
 const eightScales = 8

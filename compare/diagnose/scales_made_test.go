@@ -104,7 +104,6 @@ var wrongScales = []struct {
 	})},
 	{diagnose.Mistake{Kind: "weight.scales-of-neighbours", M: 1, K: 12, Axis: "column"}, scaled(1, 12, func(w grid, i, j int) float64 { return topOf(w, i, 1, 12-j, 12) })},
 	{diagnose.Mistake{Kind: "weight.scales-of-neighbours", M: 1, Axis: "row"}, scaled(1, 24, func(w grid, i, _ int) float64 { return topOf(w, i^1, 1, 0, 24) })},
-	{diagnose.Mistake{Kind: "weight.scales-in-sequence", M: 1, K: 8}, inSequence},
 	{diagnose.Mistake{Kind: "weight.scales-of-another", M: 1, By: diagnose.Term{Kind: diagnose.Weight, Name: "layers.*.self_attn.o_proj.weight"}, Source: "layers.0.self_attn.o_proj.weight"}, scaled(1, 24, func(_ grid, i, _ int) float64 {
 		return topOf(unevenGrid(order.Weight{Name: "layers.1.self_attn.o_proj.weight", Shape: []int{24, 24}}), i, 1, 0, 24)
 	})},
@@ -139,33 +138,6 @@ var wrongScales = []struct {
 	})},
 	{diagnose.Mistake{Kind: "weight.zero-points-all", M: 1, K: 4, N: 8, Coding: diagnose.Coding{Numbers: diagnose.Int4Kept}}, zeroed(15, func(func(i, j int) float64, int, int) float64 { return 8 })},
 	{diagnose.Mistake{Kind: "weight.scales-of-further", M: 1, K: 4, N: 6, Coding: diagnose.Coding{Numbers: diagnose.Int4Kept}}, zeroed(15, func(zero func(i, j int) float64, i, j int) float64 { return zero((i+1)%24, j) })},
-}
-
-// inSequence has the scales of groups of 8 columns by their norms, and reads them as if neighbours were a group.
-func inSequence(w grid) grid {
-	norms := make([]float64, 24)
-	for _, row := range w {
-		for j, x := range row {
-			norms[j] += x * x
-		}
-	}
-	group := make([]int, 24)
-	for j, n := range norms {
-		before := 0
-		for k, o := range norms {
-			if o > n || o == n && k < j {
-				before++
-			}
-		}
-		group[j] = before / 8
-	}
-	return newGrid(24, 24, func(i, j int) float64 {
-		var top [3]float64
-		for k, x := range w[i] {
-			top[group[k]] = max(top[group[k]], math.Abs(x))
-		}
-		return w[i][j] / top[group[j]] * top[j/8]
-	})
 }
 
 // uneven is a model with uneven weights, and its query projection.

@@ -156,13 +156,7 @@ func (o *outputs) of(s *search, w program.Rows, b Mistake, yield func(Mistake) b
 	rows, cols := w.Size()
 	s.m.work += rows * cols / 8
 	for _, m := range scaleMistakes(t, b) {
-		of := t
-		if m.Kind == groupsInSequence {
-			if of = scalesIn(w, m); of == nil {
-				continue
-			}
-		}
-		if o.near(s, of, of.wrong(m)) && o.isNew(of, m, rows, cols) && !o.rounded(m, yield) {
+		if o.near(s, t, t.wrong(m)) && o.isNew(t, m, rows, cols) && !o.rounded(m, yield) {
 			return false
 		}
 	}
@@ -232,9 +226,6 @@ func scaleMistakes(t *scaleTable, b Mistake) (all []Mistake) {
 				add("weight.scales-of-other-size", n, axis)
 			}
 		}
-	}
-	if t.m == 1 && t.cols > 1 && t.step == nil {
-		add(groupsInSequence, 0, "")
 	}
 	return append(all, computedMistakes(t, b)...)
 }

@@ -56,7 +56,6 @@ var weightChanges = map[Kind]weightChange{
 	"weight.scales-of-other-size":       withOtherScales,
 	"weight.scales-in-turn":             withOtherScales,
 	"weight.scales-of-neighbours":       withOtherScales,
-	groupsInSequence:                    withOtherScales,
 	"weight.scales-unused":              withOtherScales,
 	"weight.scales-squared":             withOtherScales,
 	"weight.scales-inverted":            withOtherScales,
