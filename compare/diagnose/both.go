@@ -174,15 +174,14 @@ func (c *closest) below(distance float64) []hypothesis {
 // firstClasses are the classes of mistakes of steps that may be the first of two.
 var firstClasses = []edit.Class{edit.LeftOut, edit.Exchanged, edit.Swapped, edit.Twice, edit.Count, edit.Axis, edit.Constant}
 
-// twoMistakes looks for a second mistake in programs that have a first one, which is a mistake of steps. The second may be any mistake of the
+// twoMistakes looks for a second mistake in programs that have a first one, which is a mistake of steps. The search may double the work. The second may be any mistake of the
 // whole result. If the second brings the values nearer to the trace, but not the first, then the second is tried with each step left out.
 func twoMistakes(s *search) error {
 	right, _, err := s.first.distance()
 	if err != nil {
 		return outside(err)
 	}
-	start := s.work()
-	limit := start + max(start-s.m.work, 0)
+	limit := 2 * s.work()
 	for _, h := range most(s.firsts.steps.below(leastNearer * right)) {
 		if err := s.second(h); err != nil || s.stopped || s.work() > limit {
 			return err

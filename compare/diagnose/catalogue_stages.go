@@ -5,6 +5,7 @@ var (
 	inSteps  = stage{"steps, masks, positions and numbers", inFormula, (*search).steps}
 	inMasks  = stage{"masks", inFormula, tried(windows, sights)}
 	inSolved = stage{"numbers solved from the elements", inParts, withSolved(solved)}
+	inTwo    = stage{"two mistakes at once", inNumbers, twoMistakes}
 	cautious = stage{"counts, activations, numbers and weights that were not loaded", inFormula, cautiousSteps}
 )
 
@@ -55,7 +56,6 @@ func stages() []stage {
 		{"mistakes in a part of the result", inParts, tried(inBlocks)},
 		{"numbers of layers", inNumbers, numbersOfLayers},
 		{"what a description proposes", inNumbers, proposed},
-		{"two mistakes at once", inNumbers, twoMistakes},
 		{"errors of low rank, slots from elsewhere, random weights", inNumbers, lastRelations},
 	}
 }

@@ -13,7 +13,7 @@
 //     window, for example, comes from windows in masks.go, in the stage of the formula. If a large entry is wrong in few tokens, an earlier stage has these masks. An edit
 //     of steps has no kind during the search; it gets a kind when it is named (words.go). [Model.Apply] makes the edit of a mistake in the program
 //     of any entry, by the row of the mistake's kind in the catalogue.
-//     If nothing gives all elements, [Find] takes the mistakes that bring the values nearest to the trace, and looks for a second mistake in the programs
+//     If nothing gives all elements, [FindTwo] takes the mistakes that bring the values nearest to the trace, and looks for a second mistake in the programs
 //     that have the first ([Mistake.First], both.go).
 //  3. Each hypothesis is evaluated on a few tokens of every entry, then on all tokens of all entries. On the few tokens it may leave an eighth of
 //     the unexplained elements, since other orders of summation may give these. A hypothesis that gives every element is a match if the right

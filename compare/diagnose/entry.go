@@ -90,7 +90,8 @@ type Model struct {
 	Room int64 // bytes of memory for values that are computed at one time
 	Work int   // work that the searches for one finding may use; 0 for DefaultWork
 
-	kept []*Entry // entries with kept values, the last used one last
+	kept    []*Entry // entries with kept values, the last used one last
+	unnamed *search  // the first call of Find without a name
 	spent
 }
 

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"context"
 )
 
@@ -14,11 +15,23 @@ func Find(ctx context.Context, m *Model, entries []*Entry) (*Finding, error) {
 	s := newSearch(ctx, m, entries)
 	f, err := s.find(stages())
 	if err == nil && !f.Explains() {
+		m.unnamed = cmp.Or(m.unnamed, s)
 		if f.Description = s.description; !s.described {
 			f.Description, err = describe(s)
 		}
 	}
 	return f, err
+}
+
+// FindTwo looks for two mistakes in the entries of the first call of [Find] without a name. It costs as much as that call, so it comes after every search
+// for one mistake. The finding is nil if there was no such call.
+func FindTwo(m *Model) (*Finding, error) {
+	s := m.unnamed
+	if s == nil {
+		return nil, nil
+	}
+	s.tried, s.stopped = m.tried, false
+	return s.find([]stage{inTwo})
 }
 
 // FindSteps is [Find] with only the edits of steps and numbers, and their known combinations.

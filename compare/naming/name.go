@@ -181,10 +181,15 @@ func (k *Names) name(ctx context.Context, role string) (*diagnose.Finding, error
 		return found, nil
 	}
 	dumped, err := k.notAsDumped(ctx, role, left)
-	if dumped != nil {
-		found = dumped
+	if dumped != nil || err != nil {
+		return cmp.Or(dumped, found), err
 	}
-	return found, err
+	model.Share(1)
+	two, err := diagnose.FindTwo(model)
+	if two.Explains() || err != nil {
+		return two, err
+	}
+	return found, nil
 }
 
 // nameOpened looks for the mistake between some entries and a smaller set of captured tensors. It returns nil if
