@@ -20,7 +20,7 @@ const (
 	leastNearer = 0.995
 )
 
-// Earlier is a mistake that an operation has besides another one, as JSON; empty for none. The other mistake is made in the program with the earlier one.
+// Earlier is the first of two mistakes of an operation, as JSON; empty for none. The second mistake is made in the program with the first.
 type Earlier string
 
 // MarshalJSON writes the mistake.
@@ -183,7 +183,7 @@ func twoMistakes(s *search) error {
 	}
 	limit := 2 * s.work()
 	for _, h := range most(s.firsts.steps.below(leastNearer * right)) {
-		if err := s.second(h); err != nil || s.stopped || s.work() > limit {
+		if err := second(s, h); err != nil || s.stopped || s.work() > limit {
 			return err
 		}
 	}
@@ -192,7 +192,7 @@ func twoMistakes(s *search) error {
 	}
 	var leftOut []Earlier
 	for _, d := range s.first.signed(s.m).Edits().LeftOut() {
-		leftOut = append(leftOut, earlier(s.spelled(s.hypothesis(Mistake{Edit: d.Text()}))))
+		leftOut = append(leftOut, earlier(spelt(s, s.hypothesis(Mistake{Edit: d.Text()}))))
 	}
 	for _, h := range most(s.firsts.others.below(leastNearer * right)) {
 		for _, first := range leftOut {
@@ -216,8 +216,8 @@ func secondStages() []stage {
 }
 
 // second searches the second mistake, with a first one that fits all entries.
-func (s *search) second(first hypothesis) error {
-	m := s.spelled(first)
+func second(s *search, first hypothesis) error {
+	m := spelt(s, first)
 	key := earlier(m)
 	var entries []*Entry
 	for _, e := range s.entries {
@@ -246,9 +246,9 @@ func (s *search) second(first hypothesis) error {
 		if o.statement != nil {
 			continue
 		}
-		second := again.spelled(o.hypothesis)
-		second.First = key
-		h := s.hypothesis(second)
+		then := spelt(again, o.hypothesis)
+		then.First = key
+		h := s.hypothesis(then)
 		h.solved = max(h.solved, o.solved)
 		if err := s.try(h); err != nil {
 			return err
@@ -257,13 +257,13 @@ func (s *search) second(first hypothesis) error {
 	return nil
 }
 
-// spelled is the mistake of a hypothesis, with its kind if it is an edit of steps.
-func (s *search) spelled(h hypothesis) Mistake {
+// spelt is the mistake of a hypothesis, with its kind if it is an edit of steps.
+func spelt(s *search, h hypothesis) Mistake {
 	m := h.is
 	if d, ok := s.edit(m); ok && m.Kind == "" {
-		spelled := editMistake(s.subject, s.first, d)
-		spelled.Edit, spelled.Tokens, spelled.Only = m.Edit, m.Tokens, m.Only
-		return spelled
+		said := editMistake(s.subject, s.first, d)
+		said.Edit, said.Tokens, said.Only = m.Edit, m.Tokens, m.Only
+		return said
 	}
 	return m
 }

@@ -90,6 +90,11 @@ type Model struct {
 	Room int64 // bytes of memory for values that are computed at one time
 	Work int   // work that the searches for one finding may use; 0 for DefaultWork
 
+	remains
+}
+
+// remains is what the searches of a model leave for later ones.
+type remains struct {
 	kept    []*Entry // entries with kept values, the last used one last
 	unnamed *search  // the first call of Find without a name
 	spent

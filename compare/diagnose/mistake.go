@@ -40,7 +40,7 @@ type Mistake struct {
 	Called string `json:"called,omitempty"`
 	// Runs are the wrong rows, channels or slots, each run with its content.
 	Runs Runs `json:"runs,omitempty"`
-	// First is another mistake of the operation, if the operation has two: this mistake is made in the program with the other one.
+	// First is the first of two mistakes of the operation. This mistake is the second, and is made in the program with the first.
 	First Earlier `json:"first,omitzero"`
 	// Tokens are the tokens with the mistake, if other tokens are right.
 	Tokens Tokens `json:"tokens,omitzero"`

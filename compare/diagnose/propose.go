@@ -139,9 +139,9 @@ func (h hypothesis) inOthers() (other hypothesis, ok bool) {
 // numberKinds are the kinds of numbers of a formula.
 var numberKinds = []TermKind{Epsilon, Floor, SoftCap, AFactor, ADivisor, SomeValue, AName}
 
-// undoing says of a factor that it is the reciprocal of the factor that an input of the entry was multiplied by: the port reads the tensor before it is
+// undoing explains a factor that is the reciprocal of the factor by which an input of the entry was multiplied: the port reads the tensor before it is
 // multiplied.
-func (s *search) undoing(m Mistake) Mistake {
+func undoing(s *search, m Mistake) Mistake {
 	x := m.X.Value
 	switch m.Kind {
 	case "factor.inserted":
@@ -164,12 +164,12 @@ func (s *search) name(h hypothesis) Name {
 	if h.statement != nil {
 		return h.statement.name()
 	}
-	m := s.spelled(h)
+	m := spelt(s, h)
 	e := s.first
 	if m.First != "" {
 		e = s.after(m.First, e)
 	}
-	m = s.undoing(withCode(s.subject, e, m))
+	m = undoing(s, withCode(s.subject, e, m))
 	n := m.name()
 	row := catalogue()[m.Kind]
 	if row == nil || row.Field == "" || row.Field == OfItself && !slices.Contains(numberKinds, m.Of.Kind) {

@@ -73,7 +73,7 @@ func otherRows(s *search) iter.Seq[Mistake] {
 }
 
 // zeroIDs is the mistake of ids whose rows of the result are zeros, where the operation computes with the rows of a table. ok is false if an unexplained
-// element is another number, or if the result does not have one row for each id.
+// element is not 0, or if the result does not have one row for each id.
 func zeroIDs(s *search) (m Mistake, ok bool) {
 	zero, right := map[int]int{}, map[int]bool{}
 	for _, e := range s.entries {

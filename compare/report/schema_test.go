@@ -78,6 +78,8 @@ func (m *maker) of(t reflect.Type) map[string]any {
 		return map[string]any{"anyOf": []any{map[string]any{"type": "number"}, map[string]any{"enum": []any{"NaN", "Infinity", "-Infinity"}}}}
 	case t == reflect.TypeFor[diagnose.Number]():
 		return map[string]any{"type": []any{"number", "null"}}
+	case t == reflect.TypeFor[diagnose.Earlier]():
+		return m.of(reflect.TypeFor[diagnose.Mistake]())
 	case t.Implements(textMarshaler):
 		return map[string]any{"type": "string"}
 	case t.Implements(reflect.TypeFor[json.Marshaler]()):
