@@ -201,10 +201,10 @@ func TestNamesAreRead(t *testing.T) {
 }
 
 // definition is a fault in a module of fixtures/faults: its heading in docs/mistakes.md, its half, and the function under its decorator.
-var definition = regexp.MustCompile(`(?m)^@fault\(\s*"([^"]*)",(?s:.*?)\bhalf=(\d)\b(?s:.*?)^def (\w+)\(`)
+var definition = regexp.MustCompile(`(?m)^@fault\(\s*"([^"]*)",(?s:.*?)\bhalf=(\d+)\b(?s:.*?)^def (\w+)\(`)
 
 // frozen is a half in fixtures/faults/halves.py, and the commit at which the edits were frozen for it.
-var frozen = regexp.MustCompile(`(?m)^    (\d): "(\w*)",$`)
+var frozen = regexp.MustCompile(`(?m)^    (\d+): "(\w*)",$`)
 
 // defined are the faults that are defined in fixtures: heading, half and name of each.
 func defined(t *testing.T) (faults [][3]string) {
@@ -229,7 +229,7 @@ func defined(t *testing.T) (faults [][3]string) {
 	return faults
 }
 
-// plantedFaults are the faults that are defined in fixtures: those of halves 3 to 9 where the edits are frozen, or where all are asked for.
+// plantedFaults are the faults that are defined in fixtures: those of halves 3 to 10 where the edits are frozen, or where all are asked for.
 func plantedFaults(t *testing.T, all bool) map[string]bool {
 	t.Helper()
 	data, err := os.ReadFile("../../fixtures/faults/halves.py")
@@ -253,7 +253,7 @@ func plantedFaults(t *testing.T, all bool) map[string]bool {
 }
 
 // halfRow is a half in the table of fixtures/README.md, with its count of faults.
-var halfRow = regexp.MustCompile(`(?m)^\| (\d) \| (\d+) \| `)
+var halfRow = regexp.MustCompile(`(?m)^\| (\d+) \| (\d+) \| `)
 
 var pageHeading = regexp.MustCompile(`(?m)^### (.*)$`)
 
