@@ -184,6 +184,7 @@ func fill(text string, field func(name string) (words string, has bool)) (filled
 //	coding            how values are kept in few bits
 //	formula           a function of one value or two
 //	numbers           the numbers that change something, with their indexes
+//	right numbers     the same of the model's numbers
 //	runs NOUN         the wrong rows, channels or slots, and their content
 //	interleaved       the order of n rows that are read as m columns
 //	pieces, order     the parts of a matrix that the rows come from, and the order of n parts
@@ -254,6 +255,9 @@ func (m Mistake) field(name string) (words string, has bool) {
 	case name == "edge":
 		return m.edgeWords(), true
 	case name == "numbers":
+		return m.numbers(), m.Numbers != ""
+	case name == "right numbers":
+		m.Numbers = m.RightNumbers
 		return m.numbers(), m.Numbers != ""
 	case name == "meets":
 		return m.Numbers.breaks(), m.Numbers != ""

@@ -58,7 +58,7 @@ func numberRows() []Row {
 	return []Row{
 		// Each layer has its own number, and all layers have the same function of the right number.
 		{Kind: "number.doubled", Words: "{of} is doubled: {by} instead of {for}", Pages: numberPages, Apply: functionOfNumber, Class: edit.Constant},
-		{Kind: "number.of-layers", Words: "{of} differs by layer: {numbers}", Pages: numberPages, Apply: numberOfLayer, Class: edit.Constant, Solved: fittedOf},
+		{Kind: "number.of-layers", Words: "{of} differs by layer: {numbers}[, instead of {right numbers}]", Pages: numberPages, Apply: numberOfLayer, Class: edit.Constant, Solved: fittedOf},
 		{Kind: "number.halved", Words: "{of} is halved: {by} instead of {for}", Pages: numberPages, Apply: functionOfNumber, Class: edit.Constant},
 		{Kind: "number.times-root-2", Words: "{of} is multiplied by √2: {by} instead of {for}", Pages: slices.Concat(numberPages, multipliedPages), Apply: functionOfNumber, Class: edit.Constant},
 		{Kind: "number.over-root-2", Words: "{of} is divided by √2: {by} instead of {for}", Pages: numberPages, Apply: functionOfNumber, Class: edit.Constant},

@@ -97,6 +97,7 @@ func TestSentencesOfNumbersAndFunctions(t *testing.T) {
 		{Mistake{Kind: "value.formula", Of: theResult, By: gate, Other: "tanh *", For: up}, "the result is the tanh of layers.*.mlp.gate_proj * layers.*.mlp.up_proj.weight", gated, ""},
 		{Mistake{Kind: "weights.of-another-layer", By: Term{Kind: ALayer, Name: "layers.3"}}, "all weights come from layers.3", gated, "another-layers-weight"},
 		{Mistake{Kind: "weight.input-factors", Of: up, Numbers: "1,1,0.5,0.5"}, "the inputs of layers.*.mlp.up_proj.weight are multiplied by a factor each: 0.5 at inputs 2, 3", gated, ""},
+		{Mistake{Kind: "number.of-layers", Of: Term{Kind: AFactor}, Axis: "layers", Numbers: "NaN,0.5,0.25", RightNumbers: "NaN,1,0.5"}, "the factor differs by layer: 0.5 at layer 1; 0.25 at layer 2, instead of 1 at layer 1; 0.5 at layer 2", scores, "attention-scale"},
 		{Mistake{Kind: "number.of-layers", Of: Term{Kind: AFactor}, Axis: "layers", Numbers: "NaN,0.5,0.25"}, "the factor differs by layer: 0.5 at layer 1; 0.25 at layer 2", scores, "attention-scale"},
 		{Mistake{Kind: "factors.inserted", Of: theResult, Axis: "channels, layers", Numbers: "1,2,0.5,2"}, "the result is multiplied by a number for each channel and layer: 2, 0.5, 2, ... (3 different values, from 0.5 to 2)", gated, ""},
 		{Mistake{Kind: "factor.by-position", Of: theResult, X: some(0.5), Other: "√(1+p)"}, "the result is multiplied by 0.5 times √(1+p), with p the token's position", scores, "attention-scale"},

@@ -50,6 +50,8 @@ type Mistake struct {
 	// axis of layers has all layers of the model. A curve has how many polynomials it is made of, the numbers from which on the next polynomial holds, and
 	// for each polynomial the middle and half the length of its part, how many powers of (x-middle)/half it has, and their factors, the constant first.
 	Numbers Numbers `json:"numbers,omitempty"`
+	// RightNumbers are the model's numbers in the order of Numbers.
+	RightNumbers Numbers `json:"right_numbers,omitempty"`
 	// Others are further values that X may have.
 	Others OtherValues `json:"others,omitzero"`
 	// Picked counts the elements that the port chose by chance: dropout has set these elements to 0.

@@ -23,16 +23,16 @@ func numbersOfLayers(s *search) error {
 	if len(layers) < 2 || layers[-1] != nil {
 		return s.err
 	}
-	of := map[string]map[int]float64{} // by place, then by layer
-	mistakes := map[string]Mistake{}
-	for k, layer := range slices.Sorted(maps.Keys(layers)) {
+	of := map[string]map[int]ofPlace{} // by place, then by layer
+	sorted := slices.Sorted(maps.Keys(layers))
+	for k, layer := range sorted {
 		for _, m := range inLayer(s, layers[layer]) {
 			place := placed(m.place)
 			if of[place] == nil && k == 0 {
-				of[place], mistakes[place] = map[int]float64{}, m.is
+				of[place] = map[int]ofPlace{}
 			}
 			if of[place] != nil {
-				of[place][layer] = m.is.X.Value
+				of[place][layer] = m
 			}
 		}
 		if s.err != nil || s.spent() {
@@ -40,19 +40,32 @@ func numbersOfLayers(s *search) error {
 		}
 	}
 	for _, place := range slices.Sorted(maps.Keys(of)) {
-		numbers := slices.Repeat([]float64{math.NaN()}, s.m.List.Config.NumLayers)
-		for layer, x := range of[place] {
-			numbers[layer] = x
-		}
-		if len(of[place]) < len(layers) {
+		if len(of[place]) < len(layers) || !far(s, of[place]) {
 			continue
 		}
-		m := Mistake{Kind: "number.of-layers", Place: mistakes[place].Place, Of: mistakes[place].Of, Axis: layersAxis, Numbers: makeNumbers(numbers), Edit: place}
+		first := of[place][sorted[0]].is
+		m := Mistake{Kind: "number.of-layers", Place: first.Place, Of: first.Of, Axis: layersAxis, Edit: place}
+		numbers := slices.Repeat([]float64{math.NaN()}, s.m.List.Config.NumLayers)
+		right := slices.Clone(numbers)
+		for layer, x := range of[place] {
+			numbers[layer], right[layer] = x.is.X.Value, x.is.Right.Value
+		}
+		m.Numbers, m.RightNumbers = makeNumbers(numbers), makeNumbers(right)
 		if err := s.try(s.hypothesis(m)); err != nil {
 			return err
 		}
 	}
 	return s.err
+}
+
+// far reports whether the number of some layer is not near to the right number.
+func far(s *search, all map[int]ofPlace) bool {
+	for _, x := range all {
+		if right := x.is.Right.Value; right == 0 || !nearRight(s, right, number{value: x.is.X.Value}) {
+			return true
+		}
+	}
+	return false
 }
 
 // ofPlace is a mistake with another number, and the place of the number.
@@ -69,7 +82,7 @@ func inLayer(s *search, entries []*Entry) (all []ofPlace) {
 	for _, i := range t.Numbers() {
 		old, at := t.Steps[i].Number().Value, t.PlaceOf(i)
 		before := len(sub.found)
-		f := family{starts: []float64{old, 2 * old, old / 2, -old}, old: old, of: func(n number) Mistake { return otherConstant(sub.subject, sub.first, i, n, at) }}
+		f := family{starts: []float64{old, 2 * old, old / 2, -old}, old: old, near: true, of: func(n number) Mistake { return otherConstant(sub.subject, sub.first, i, n, at) }}
 		solveFamily(sub, f, func(m Mistake) bool {
 			h := sub.hypothesis(m)
 			h.solved = 1
