@@ -52,13 +52,9 @@ func nearExponential(x *difference) (m Mistake, ok bool) {
 	if !ok {
 		return m, false
 	}
-	var all []sample
-	for n := range x.results {
-		some, ok := exponentials(x, &x.results[n])
-		if !ok {
-			return m, false
-		}
-		all = append(all, some...)
+	all, floor, ok := exponentials(x)
+	if !ok {
+		return m, false
 	}
 	far, most, at := 0, 0.0, 0.0
 	low, high := math.Inf(-1), math.Inf(1) // of the factor with which the exponential would be right
@@ -93,44 +89,62 @@ func nearExponential(x *difference) (m Mistake, ok bool) {
 	}
 	m.Kind, m.Place, m.By = "function.near-exponential", x.site(x.first, step), x.value(x.first, x.first.Program.Steps[step].Args[0])
 	m.For, m.X, m.Numbers = literal(inDigits(at, 3)), some(inDigits(most, 2)), best.written()
+	if floor > 0 {
+		m.Kind, m.Of = "function.near-exponential-above-0", literal(floor)
+	}
 	return m, true
 }
 
-// exponentials are the elements of rows, each divided by the element of the row's maximum, by the difference from the maximum. It leaves out elements whose
-// exponential is 0. It is not ok if the result has not one element for each difference.
-func exponentials(x *difference, o *observed) (all []sample, ok bool) {
-	step, ok := exponentialOf(o.e.Program)
-	if !ok || o.e.Few != nil {
-		return nil, false
-	}
-	in, ok := x.valueAt(o.e, o.e.Program.Steps[step].Args[0])
-	width := o.shape[len(o.shape)-1]
-	if !ok || len(in) != len(o.want) {
-		return nil, false
-	}
-	for from := 0; from < len(in); from += width {
-		top := slices.Index(in[from:][:width], 0)
-		if top < 0 {
-			return nil, false
+// exponentials are the elements of the rows of all results, each divided by the element of the row's maximum, by the difference from the maximum. floor is
+// what all elements have whose exponential is 0, which are no points. It is not ok if a result has not one element for each difference, or no floor.
+func exponentials(x *difference) (all []sample, floor float64, ok bool) {
+	low, high := 0.0, math.Inf(1)
+	for n := range x.results {
+		o := &x.results[n]
+		step, ok := exponentialOf(o.e.Program)
+		if !ok || o.e.Few != nil {
+			return nil, 0, false
 		}
-		size, half := o.want[from+top], o.half[from+top]
-		if !(size > 2*(half+o.off[from+top])) {
-			return nil, false
+		in, ok := x.valueAt(o.e, o.e.Program.Steps[step].Args[0])
+		width := o.shape[len(o.shape)-1]
+		if !ok || len(in) != len(o.want) {
+			return nil, 0, false
 		}
-		for i, d := range in[from:][:width] {
-			if y := o.want[from+i] / size; d > leastDifference && i != top {
-				all = append(all, sample{d, y, (o.half[from+i]+y*half)/(size-half) + 0x1p-24*y*(2-d)}) // less than the program allows for
+		for from := 0; from < len(in); from += width {
+			top := slices.Index(in[from:][:width], 0)
+			if top < 0 {
+				return nil, 0, false
+			}
+			size, half := o.want[from+top], o.half[from+top]
+			if !(size > 2*(half+o.off[from+top])) {
+				return nil, 0, false
+			}
+			for i, d := range in[from:][:width] {
+				y := o.want[from+i] / size
+				off := (o.half[from+i] + y*half) / (size - half)
+				switch {
+				case d <= noDifference:
+					low, high = max(low, y-off), min(high, y+off)
+				case d > leastDifference && i != top:
+					all = append(all, sample{d, y, off + 0x1p-24*y*(2-d)}) // less than the program allows for
+				}
 			}
 		}
 	}
-	return all, true
+	if low > 0 && low <= high {
+		floor = shortest(low, high)
+		all = slices.DeleteFunc(all, func(p sample) bool { return p.x <= math.Log(floor) })
+	}
+	return all, floor, low <= high
 }
 
-// leastDifference is the least difference from the maximum whose exponential is a number of float32.
-const leastDifference = -87
+const (
+	leastDifference = -87  // the least difference from the maximum whose exponential is a normal number of float32
+	noDifference    = -104 // the exponential of a difference below is 0
+)
 
 // byExponentialCurve puts a curve in place of the exponential of a softmax. The maximum of a row is 1, and beyond the points of the curve the exponential
-// is right.
+// is right, or at least the floor.
 func byExponentialCurve(s *subject, e *Entry, m Mistake) *program.Edited {
 	step, ok := exponentialOf(e.Program)
 	c := m.Numbers.curve()
@@ -146,7 +160,15 @@ func byExponentialCurve(s *subject, e *Entry, m Mistake) *program.Edited {
 	low, high := first.middle-first.half, last.middle+last.half
 	slack := 0x1p-20 * (high - low)
 	logs := program.Value{Shape: arg.Shape, Data: slices.Clone(in)}
+	least := float64(leastDifference)
+	if m.Of.X > 0 {
+		least = max(least, math.Log(m.Of.X))
+	}
 	for i, d := range in {
+		if d <= least && m.Of.X > 0 {
+			logs.Data[i] = math.Log(m.Of.X)
+			continue
+		}
 		argument, power := argumentOf(d, m.N)
 		if y := c.at(argument) * power; d < 0 && d > leastDifference && argument >= low-slack && argument <= high+slack && y > 0 {
 			logs.Data[i] = math.Log(y)

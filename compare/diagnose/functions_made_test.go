@@ -28,9 +28,7 @@ func softmaxBy(keys int, exp func(d float64, row int) float64) func(in [][]float
 		for at := 0; at < len(y); at += keys {
 			top, sum := slices.Max(in[0][at:][:keys]), 0.0
 			for i, x := range in[0][at:][:keys] {
-				if y[at+i] = 0; x > -1e8 {
-					y[at+i] = exp(x-top, at/keys)
-				}
+				y[at+i] = exp(x-top, at/keys)
 				sum += y[at+i]
 			}
 			for i := range keys {
@@ -52,15 +50,19 @@ func byPowersOf2(whole, of func(x float64) float64) func(d float64, row int) flo
 // An exponential of a softmax that a port approximates is named. The right one, another scale or base, and what depends on more than the difference are none.
 func TestExponentialsInPlainLoopsAreNamed(t *testing.T) {
 	const name = "function.near-exponential"
+	lines := byPowersOf2(math.Floor, func(x float64) float64 { return 1 + x })
 	for _, c := range []struct {
 		name string
 		exp  func(d float64, row int) float64
 		key  string // the beginning of the key; empty for no such name
 	}{
 		{"cut toward zero", byPowersOf2(math.Trunc, func(x float64) float64 { return 1 + x*(0.65617+0.34383*x) }), name + "(place=softmax.exp,by=step:softmax.difference"},
-		{"lines between powers of 2", byPowersOf2(math.Floor, func(x float64) float64 { return 1 + x }), name + "(place=softmax.exp,by=step:softmax.difference"},
+		{"lines between powers of 2", lines, name + "(place=softmax.exp,by=step:softmax.difference"},
 		{"lines between powers of 2, moved", byPowersOf2(func(x float64) float64 { return math.Floor(x - 0.0436) }, func(x float64) float64 { return 1 + x - 0.0436 }), name},
-		{"a power of 256", func(d float64, _ int) float64 { return math.Pow(1+d/256, 256) }, name},
+		{"a power of 256", func(d float64, _ int) float64 { return math.Pow(max(0, 1+d/256), 256) }, name},
+		{"lines, limited from below", func(d float64, _ int) float64 { return lines(max(d, -87), 0) }, "function.near-exponential-above-0(place=softmax.exp,of=number:"},
+		{"lines, limited from below by number and row", func(d float64, row int) float64 { return lines(max(d, -87+float64(row)/100), 0) }, ""},
+		{"right, limited from below", func(d float64, _ int) float64 { return math.Exp(max(d, -87)) }, ""},
 		{"right", func(d float64, _ int) float64 { return math.Exp(d) }, ""},
 		{"another scale", func(d float64, _ int) float64 { return math.Exp(0.917 * d) }, "factor."},
 		{"another base", func(d float64, _ int) float64 { return math.Exp2(d) }, "softmax.base(place=softmax.quotient,by=number:0.693147,x=2)"},

@@ -28,7 +28,11 @@ func (h *honest) Target() (y, half []float64) {
 		if math.IsInf(v, 0) {
 			v = 0
 		}
-		half = append(half, math.Abs(v)*0x1p-24)
+		off := math.Abs(v) * 0x1p-24
+		if v != 0 {
+			off = max(off, 0x1p-150)
+		}
+		half = append(half, off)
 	}
 	return h.y, half
 }
