@@ -12,6 +12,7 @@ func precisionRows() []Row {
 		{Kind: "precision.from-step-on", Words: "it is computed in {dtype} from {of} on", Pages: []Page{{Anchor: "narrow-arithmetic"}}, Apply: computedPart, Class: edit.Inserted, Weak: true, Alike: computedAs},
 		{Kind: "precision.one-step", Words: "{of} is computed in {dtype}", Pages: []Page{{Anchor: "narrow-arithmetic"}}, Apply: computedPart, Class: edit.Inserted, Weak: true, Alike: computedAs},
 		{Kind: "precision.step-stored", Words: "the result of {of} is stored in {dtype}", Pages: []Page{{Anchor: "narrow-arithmetic"}}, Apply: storedStep, Class: edit.Inserted, Weak: true},
+		{Kind: "precision.operand-stored", Words: "{by} reads the result of {of} in {dtype}, and other steps read it as it is", Pages: []Page{{Anchor: "narrow-arithmetic"}}, Apply: storedStep, Class: edit.Inserted, After: []Kind{"precision.step-stored"}, Weak: true},
 		{Kind: "precision.operation-to", Words: "the operation up to {of} is computed in {dtype}", Pages: []Page{{Anchor: "narrow-arithmetic"}}, Apply: computedPart, Class: edit.Inserted, Weak: true, Alike: computedAs},
 		{Kind: "precision.products", Words: "its sums of products are accumulated in {dtype}", Pages: []Page{{Anchor: "narrow-arithmetic"}}, Apply: ofNarrowProducts, Class: edit.Inserted},
 		{Kind: "tensor.rounded-dtype", Words: "{of} is rounded to {dtype}", Pages: []Page{{Anchor: "narrow-arithmetic", If: of(TheResult)}, {Anchor: "rounded-embedding-scale", Roles: embeddings}}, Apply: storedInFewerBits, Class: edit.Inserted},

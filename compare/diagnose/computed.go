@@ -132,14 +132,14 @@ func narrowSteps(s *search) iter.Seq[Mistake] {
 		}
 		t := s.first.signed(s.m)
 		end := t.Out.Step
-		all := slices.DeleteFunc(t.Firsts(), func(i int) bool { return i == end || !rounds(t, i) })
+		all := slices.DeleteFunc(t.Firsts(), func(i int) bool { return i == end || !narrows(t, i) })
 		for _, d := range narrowTypes {
 			for _, i := range append(slices.Clone(all), end) {
 				m := Mistake{Kind: "precision.each-step", DType: d, Edit: placed(t.PlaceOf(i))}
 				if i != end {
 					m.Kind, m.Of = "precision.up-to", s.step(s.first, i)
 				}
-				if !yield(m) {
+				if !rootsToo(t, m, yield) {
 					return
 				}
 			}
@@ -147,24 +147,26 @@ func narrowSteps(s *search) iter.Seq[Mistake] {
 	}
 }
 
-// narrowParts yields, in float32, parts that are computed in a narrower type: one step, the steps from one step on, or one of several operations. The
-// inputs of the part are rounded, and so is the result of each step.
+// narrowParts yields parts that are computed in a narrower type: one step, the steps from one step on, or one of several operations. The inputs of the part
+// are rounded, and so is the result of each step. In a narrower model the part is the step of angles, since every arithmetic has angles in float32, and may
+// round the results of other steps.
 func narrowParts(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
-		if s.first.Call.DType != hooks.F32 {
-			return
+		model, types := s.first.Call.DType, narrowTypes
+		if model != hooks.F32 {
+			types = []hooks.DType{model}
 		}
 		t := s.first.signed(s.m)
-		for _, d := range narrowTypes {
+		for _, d := range types {
 			for _, i := range t.Firsts() {
-				if !rounds(t, i) || i == t.Out.Step && len(edit.Ancestors(t.Program, i)) == 1 {
+				if !narrows(t, i) || model != hooks.F32 && t.Steps[i].Prim != program.Angle || i == t.Out.Step && len(edit.Ancestors(t.Program, i)) == 1 {
 					continue
 				}
 				for _, kind := range []Kind{"precision.one-step", "precision.from-step-on", "precision.operation-to"} {
-					if kind == "precision.operation-to" && !t.Last(i) {
+					if kind == "precision.operation-to" && !t.Last(i) || kind != "precision.one-step" && model != hooks.F32 {
 						continue
 					}
-					if !yield(Mistake{Kind: kind, Of: s.step(s.first, i), DType: d, Edit: placed(t.PlaceOf(i))}) {
+					if !rootsToo(t, Mistake{Kind: kind, Of: s.step(s.first, i), DType: d, Edit: placed(t.PlaceOf(i))}, yield) {
 						return
 					}
 				}
@@ -173,47 +175,29 @@ func narrowParts(s *search) iter.Seq[Mistake] {
 	}
 }
 
-// storedSteps yields, in float32, a step whose result is stored in a narrower type. The step is computed as before.
-func storedSteps(s *search) iter.Seq[Mistake] {
-	return func(yield func(Mistake) bool) {
-		if s.first.Call.DType != hooks.F32 {
-			return
-		}
-		t := s.first.signed(s.m)
-		for _, d := range narrowTypes {
-			for _, i := range t.Firsts() {
-				if rounds(t, i) && i != t.Out.Step && !yield(Mistake{Kind: "precision.step-stored", Of: s.step(s.first, i), DType: d, Edit: placed(t.PlaceOf(i))}) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// storedStep stores the result of a step in a narrower type.
-func storedStep(s *subject, e *Entry, m Mistake) *program.Edited {
-	t, ed := e.signed(s.m), edit.NewEditor(e.Program)
-	copies := t.Copies(s.place(m))
-	for _, i := range copies {
-		one, err := edit.NewEditor(e.Program).Only(t.Result(i))
-		if err != nil || !e.known(one.Program) {
-			return nil
-		}
-		v, ok := s.valueOf(e, one)
-		if !ok || len(v.Shape) == 0 || !(stored{dtype: m.DType}).store(v, v.Shape[len(v.Shape)-1], e.Call.DType) {
-			return nil
-		}
-		ed.Pass(i, ed.Other(v))
-	}
-	if len(copies) == 0 {
-		return nil
-	}
-	return ended(ed)
-}
-
 // rounds reports whether a step computes a value and rounds it.
 func rounds(t *edit.StepIndex, step int) bool {
 	return t.Steps[step].Prim.Computes() && !isSumOfMean(t.Program, step)
+}
+
+// narrows reports whether a step rounds its result if it is computed in a narrower type.
+func narrows(t *edit.StepIndex, step int) bool {
+	return rounds(t, step) || t.Steps[step].Prim == program.Angle
+}
+
+// computeIn rounds the result of a step to the model's dtype. An angle becomes a product with rounded frequencies, since every arithmetic has angles in float32.
+func computeIn(d hooks.DType, ed *edit.Editor, step int) {
+	if st := ed.Step(step); st.Prim == program.Angle {
+		for _, a := range st.Args {
+			if of := &ed.Steps[a.Step]; of.Prim == program.Vector {
+				v := slices.Clone(of.Vector())
+				floats.RoundAll(d, v)
+				ed.SetVector(a.Step, v)
+			}
+		}
+		ed.Become(step, program.Mul, st.Args...)
+	}
+	ed.Step(step).Round = program.Model
 }
 
 // isSumOfMean reports whether a step is the sum of a mean, which is rounded when it is divided.
@@ -278,21 +262,21 @@ func computedUpTo(s *subject, e *Entry, m Mistake) *program.Edited {
 	}
 	for i := range t.Steps {
 		switch st := &t.Steps[i]; {
-		case !st.Prim.Computes() && st.Prim != program.Round:
+		case !narrows(t, i) && !st.Prim.Computes() && st.Prim != program.Round:
 			if in[i] {
 				changeLeaf(ed, e, i, func(x []float64) { floats.RoundAll(m.DType, x) })
 			}
 		case in[i] && !isSumOfMean(t.Program, i):
-			ed.Step(i).Round = program.Model
+			computeIn(m.DType, ed, i)
 		case st.Round == program.Model:
 			ed.Step(i).Round = program.Plain
 		}
 	}
 	edited := ended(ed)
-	if edited == nil || refused(s, e, func(some *program.Some) (program.Value, error) { return evalAs(e, edited, m.DType, some) }) {
+	if edited == nil || refused(s, e, func(some *program.Some) (program.Value, error) { return evalAs(e, edited, m, some) }) {
 		return nil
 	}
-	v, err := evalAs(e, edited, m.DType, nil)
+	v, err := evalAs(e, edited, m, nil)
 	if err != nil {
 		s.failed(outside(err))
 		return nil
@@ -300,13 +284,28 @@ func computedUpTo(s *subject, e *Entry, m Mistake) *program.Edited {
 	return given(e, ownedValue(v))
 }
 
-// evalAs evaluates an edited program in a type, in whole or in part.
-func evalAs(e *Entry, edited *program.Edited, d hooks.DType, some *program.Some) (program.Value, error) {
+// evalAs evaluates an edited program in the type of a mistake, in whole or in part.
+func evalAs(e *Entry, edited *program.Edited, m Mistake, some *program.Some) (program.Value, error) {
 	p, c := edited.Whole(e.Call)
-	if c.DType, c.Choices = d, nil; some != nil {
+	if c.DType, c.Choices = m.DType, nil; m.Rounding == RoundedRoot {
+		c.Choices = p.Own()
+		for _, i := range edit.StepsOf(p, program.Rsqrt) {
+			c.Choices[i].Way = program.WayRoundedRoot
+		}
+	}
+	if some != nil {
 		c.Some = some
 	}
 	return p.Eval(c)
+}
+
+// rootsToo yields a mistake, and the same mistake with rounded roots if a program has reciprocal roots. It reports whether to go on.
+func rootsToo(t *edit.StepIndex, m Mistake, yield func(Mistake) bool) bool {
+	if !yield(m) {
+		return false
+	}
+	m.Rounding = RoundedRoot
+	return len(edit.StepsOf(t.Program, program.Rsqrt)) == 0 || yield(m)
 }
 
 // computedPart computes a part of the program in a narrower type. It goes through the copies of a step in the order of the program.
@@ -322,15 +321,15 @@ func computedPart(s *subject, e *Entry, m Mistake) *program.Edited {
 	for i := range t.Steps {
 		st := &t.Steps[i]
 		if in[i] {
-			if rounds(t, i) {
-				narrow.Step(i).Round = program.Model
+			if narrows(t, i) {
+				computeIn(m.DType, narrow, i)
 			}
 			if !readNarrowed(s, narrow, e, i, in, m.DType) {
 				return nil
 			}
 			continue
 		}
-		if st.Round == program.Model {
+		if st.Round == program.Model && m.DType != e.Call.DType {
 			narrow.Step(i).Round = program.Plain
 		}
 		for _, a := range st.Args {
@@ -352,7 +351,7 @@ func computedPart(s *subject, e *Entry, m Mistake) *program.Edited {
 	if err != nil {
 		return nil
 	}
-	v, err := evalAs(e, one, m.DType, nil)
+	v, err := evalAs(e, one, m, nil)
 	if err != nil {
 		s.failed(outside(err))
 		return nil

@@ -22,6 +22,7 @@ var inPlainLoops = []string{
 	"again_made_test.go", "blocks_made_test.go", "cached_test.go", "describe_angles_test.go", "describe_another_test.go", "fitted_mixed_test.go", "fitted_test.go", "functions_made_test.go", "heads_made_test.go", "inputs_test.go",
 	"mask_edges_test.go", "mask_rows_made_test.go", "masks_test.go", "number_rows_made_test.go", "orders_made_test.go", "parts_made_test.go", "relations_last_test.go", "results_test.go",
 	"rotary_test.go", "rows_applied_test.go", "rows_made_test.go", "scales_made_test.go", "softmaxes_test.go", "statistic_rows_made_test.go", "step_rows_made_test.go", "steps_made_test.go", "unrelated_test.go",
+	"narrow_made_test.go", "rotary_test.go", "rows_applied_test.go", "rows_made_test.go", "softmaxes_test.go", "stored_steps_test.go", "statistic_rows_made_test.go", "step_rows_made_test.go", "steps_made_test.go", "unrelated_test.go",
 	"weight_rows_made_test.go", "weights_test.go", "../naming/planted_functions_test.go", "../naming/planted_rows_test.go",
 }
 

@@ -77,6 +77,9 @@ const (
 	EachCall Rounding = "each-call" // each step that is a call of its own rounds its result
 	Divided  Rounding = "divided"   // the port divides by the reciprocal of a factor, and multiplies by the reciprocal of a divisor
 
+	// RoundedRoot rounds a root before its reciprocal, as torch does on a CPU for few elements of bfloat16.
+	RoundedRoot Rounding = "rounded-root"
+
 	// Ways to round numbers that are kept in few bits.
 	NewestToo       Rounding = "newest-too"            // the newest token is also rounded before it is read
 	InFloat32       Rounding = "in-float32"            // intermediate values are not rounded to the model's dtype

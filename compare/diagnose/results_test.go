@@ -97,7 +97,7 @@ func TestMistakesOfResultsAndPrecisionAreApplied(t *testing.T) {
 		return each(row, f(sum, squares, float64(len(row))))
 	}
 	// stepwise is a norm whose steps have each a rounding: of the input of the square, the square, the mean, the sum with epsilon, the inverse root, the input of the
-	// product, the product, the weight and the result.
+	// product, the product, the weight and the result. A further rounding is of the root before it is inverted.
 	stepwise := func(round ...int) func(in, w [][]float64) []float64 {
 		to := func(k int, x float64) float64 { return inBits(round[k], []float64{x})[0] }
 		return func(in, w [][]float64) []float64 {
@@ -107,7 +107,11 @@ func TestMistakesOfResultsAndPrecisionAreApplied(t *testing.T) {
 					v = to(0, v)
 					mean += to(1, v*v) / float64(width)
 				}
-				inverse := to(4, 1/math.Sqrt(to(3, to(2, mean)+eps)))
+				root := math.Sqrt(to(3, to(2, mean)+eps))
+				if len(round) > 9 {
+					root = to(9, root)
+				}
+				inverse := to(4, 1/root)
 				for i, v := range row {
 					y[i] = to(8, to(6, to(5, v)*inverse)*to(7, w[0][i]))
 				}
@@ -212,6 +216,8 @@ func TestMistakesOfResultsAndPrecisionAreApplied(t *testing.T) {
 		{norm, "precision.narrow(by=name:tf32)", diagnose.TowardZero, func(in, w [][]float64) []float64 { return normed(cut(in[0]), cut(w[0]), eps) }},
 		{norm, "precision.each-step(dtype=bfloat16)", "", stepwise(8, 8, 8, 8, 8, 8, 8, 8, 8)},
 		{norm, "precision.up-to(of=root,dtype=bfloat16)", "", stepwise(8, 8, 8, 8, 8, 8, 53, 53, 53)},
+		{norm, "precision.each-step(dtype=bfloat16)", diagnose.RoundedRoot, stepwise(8, 8, 8, 8, 8, 8, 8, 8, 8, 8)},
+		{norm, "precision.one-step(of=root,dtype=float16)", diagnose.RoundedRoot, stepwise(53, 53, 53, 11, 11, 53, 53, 53, 53, 11)},
 		{norm, "precision.one-step(of=root,dtype=bfloat16)", "", stepwise(53, 53, 53, 8, 8, 53, 53, 53, 53)},
 		{norm, "precision.one-step(of=divisor:16,dtype=bfloat16)", "", stepwise(53, 8, 8, 53, 53, 53, 53, 53, 53)},
 		{norm, "precision.from-step-on(of=root,dtype=float16)", "", stepwise(53, 53, 53, 11, 11, 11, 11, 11, 11)},
