@@ -91,6 +91,7 @@ func numberRows() []Row {
 		{Kind: "function.of-lines", Words: "{of} is made of {n} lines of {by}, which meet near {meets}", Pages: activationPages, Apply: byCurve, Class: edit.Exchanged, Curve: true, Solved: numbersOfCurve},
 		{Kind: "function.lines-times-input", Words: "{of} is {by} times a function that is made of {n} lines, which meet near {meets}", Pages: activationPages, Apply: byCurve, Class: edit.Exchanged, Curve: true, Solved: numbersOfCurve},
 		{Kind: "function.near", Words: "a function near {of} takes its place: it is up to {x} off, where {by} is {for}", Pages: activationPages, Apply: byCurve, Class: edit.Exchanged, Curve: true, Solved: numbersOfCurve},
+		{Kind: "function.near-powers-of-2", Words: "the exponential in {of} is a whole power of 2 times a function near the rest of the power: it is off by up to {x} of its value", Pages: activationPages, Apply: byPowers, Class: edit.Exchanged, Curve: true, Solved: numbersOfCurve},
 		{Kind: "tanh.clip", Words: "a hard clip to ±1 replaces tanh", Pages: capPages, Apply: otherTanh, Class: edit.Exchanged},
 		{Kind: "tanh.softmax", Words: "a softmax over the channels replaces tanh", Pages: capPages, Apply: otherTanh, Class: edit.Exchanged},
 		{Kind: "tanh.sigmoid", Words: "a sigmoid replaces tanh", Pages: capPages, Apply: otherTanh, Class: edit.Exchanged},

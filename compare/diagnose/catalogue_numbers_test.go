@@ -75,6 +75,10 @@ func TestSentencesOfNumbersAndFunctions(t *testing.T) {
 			Mistake{Kind: "function.near", Of: function("gelu"), By: gate, For: literal(2.37), X: some(2.6e-5), N: 2},
 			"a function near gelu takes its place: it is up to 2.6e-05 off, where layers.*.mlp.gate_proj is 2.37", gated, "activation",
 		},
+		{
+			Mistake{Kind: "function.near-powers-of-2", Of: function("silu"), X: some(0.061), N: 2},
+			"the exponential in silu is a whole power of 2 times a function near the rest of the power: it is off by up to 0.061 of its value", gated, "activation",
+		},
 		{Mistake{Kind: "tanh.clip"}, "a hard clip to ±1 replaces tanh", logits, "logit-soft-cap"},
 		{Mistake{Kind: "tanh.softmax"}, "a softmax over the channels replaces tanh", scores, "attention-soft-cap"},
 		{Mistake{Kind: "tanh.sigmoid"}, "a sigmoid replaces tanh", o, "attention-soft-cap"},

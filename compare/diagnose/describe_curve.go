@@ -40,6 +40,9 @@ func curved(x *difference) *Description {
 		return nil
 	}
 	d := &Description{Kind: "described.function", Of: theResult}
+	if m, ok := nearPowers(x); ok {
+		x.draft(d).proposes = append(x.draft(d).proposes, m)
+	}
 	all := x.steered()
 	for k := range all {
 		if m, ok := x.lines(&all[k]); ok {

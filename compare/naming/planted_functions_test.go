@@ -2,6 +2,7 @@ package naming_test
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,6 +31,18 @@ func rationalTanh(x float64) float64 {
 	return max(min(x*(27+x*x)/(27+9*x*x), 1), -1)
 }
 
+// fast is an exponential by a whole power of 2 and a polynomial of the rest.
+func fast(coefs ...float64) func(x float64) float64 {
+	return func(x float64) float64 {
+		x *= math.Log2E
+		whole, y := math.Floor(x), 0.0
+		for _, c := range slices.Backward(coefs) {
+			y = y*(x-whole) + c
+		}
+		return math.Exp2(whole) * y
+	}
+}
+
 // Functions that a port approximates, and numbers that it multiplies by a number of each row, are named in float32 and in bfloat16. What depends on more than
 // the value, and noise, is none of it.
 func TestFunctionsInPlainLoopsAreNamed(t *testing.T) {
@@ -47,6 +60,8 @@ func TestFunctionsInPlainLoopsAreNamed(t *testing.T) {
 		}
 		return most * most
 	})
+	line, cubic := fast(1, 1), fast(1, 0.6956, 0.2244, 0.08)
+	const powersOf2 = "function.near-powers-of-2(of=function:silu"
 	for _, c := range []struct {
 		name, model, at string
 		dtype           hooks.DType
@@ -61,6 +76,11 @@ func TestFunctionsInPlainLoopsAreNamed(t *testing.T) {
 		{"tanh by a quotient", "gemma2", "scores_softcap", hooks.BF16, rational, "function.near("},
 		{"tanh of five lines", "gemma2", "scores_softcap", hooks.F32, lines, "function.of-lines(of=the-result,by=tensor:layers.*.self_attn.scores,n=5)"},
 		{"tanh of five lines", "gemma2", "scores_softcap", hooks.BF16, lines, "function.of-lines(of=the-result,by=tensor:layers.*.self_attn.scores,n=5)"},
+		{"exp by lines", "llama", "act_fn", hooks.F32, ofEach(func(x float64) float64 { return x / (1 + line(-x)) }), powersOf2},
+		{"exp by lines", "llama", "act_fn", hooks.BF16, ofEach(func(x float64) float64 { return x / (1 + line(-x)) }), powersOf2},
+		{"exp by a cubic", "llama", "act_fn", hooks.F32, ofEach(func(x float64) float64 { return x / (1 + cubic(-x)) }), powersOf2},
+		{"sigmoid by the other exp", "llama", "act_fn", hooks.F32, ofEach(func(x float64) float64 { return x * line(x) / (1 + line(x)) }), powersOf2},
+		{"tanh by lines", "gemma2", "scores_softcap", hooks.F32, ofEach(func(x float64) float64 { return 2 * (line(x) - 1) / (line(x) + 1) }), "function.near-powers-of-2(of=step:softcap.tanh"},
 		{"no tail", "llama", "act_fn", hooks.F32, ofEach(func(x float64) float64 {
 			if x < -1.5 {
 				return 0
@@ -104,6 +124,29 @@ func TestOtherMistakesAreNoFunctions(t *testing.T) {
 					}
 				}
 			})
+		}
+	}
+}
+
+// An exponential within an operation that depends on more than the fraction of its exponent is no power of 2 times a polynomial.
+func TestOtherExponentialsAreNoPowersOf2(t *testing.T) {
+	swish := func(exp func(x float64) float64) func(p *wrongPort) []float64 {
+		return ofEach(func(x float64) float64 { return x / (1 + exp(-x)) })
+	}
+	line := fast(1, 1)
+	for _, c := range []struct {
+		name  string
+		wrong func(p *wrongPort) []float64
+	}{
+		{"noise", swish(func(x float64) float64 { return math.Exp(x) * (1 + math.Sin(1e4*x)/50) })},
+		{"another scale", swish(func(x float64) float64 { return math.Exp(1.03 * x) })},
+		{"a table", swish(func(x float64) float64 { return math.Exp(math.Round(16*x) / 16) })},
+		{"lines, and a scale of each power", swish(func(x float64) float64 { return line(x) * (1 + math.Floor(x*math.Log2E)/100) })},
+	} {
+		for _, dtype := range []hooks.DType{hooks.F32, hooks.BF16} {
+			if f := (plantedName{model: "llama", dtype: dtype, at: "act_fn", wrong: c.wrong}).named(t); f != nil && strings.HasPrefix(f.Name.Key(), "function.near-powers-of-2") {
+				t.Errorf("%s in %s: %v", c.name, dtype, f)
+			}
 		}
 	}
 }
