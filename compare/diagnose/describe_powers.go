@@ -26,7 +26,7 @@ func exponentOf(st *program.Step, argument float64, way int) float64 {
 	return argument
 }
 
-// exponentialIn is the exponential from which a step has the value y. It is NaN if there is none.
+// exponentialIn is the exponential from which a step has the value y. It is NaN for a value that no exponential gives.
 func exponentialIn(st *program.Step, y float64, way int) float64 {
 	if st.Prim == program.Tanh {
 		y = (1 + y) / (1 - y)

@@ -21,7 +21,7 @@ type family struct {
 	// first.
 	roundings []Rounding
 	old       float64 // the right number, or 0; a number near a nonzero old is no mistake
-	near      bool    // a number near old may be one of several, of which others are far: see [numbersOfLayers]
+	near      bool    // a number near old is tried too: the numbers of other layers may be far, see [numbersOfLayers]
 }
 
 // solved yields mistakes with numbers that are solved from the elements: numbers of the formula, and a factor, a term or a soft cap too many. An
