@@ -91,10 +91,11 @@ func fields(c *order.Config) []Field {
 
 // called names, for a sentence, the fields of the configuration that equal the number v, or functions of fields that do. Fields of the right number are
 // preferred. Next are fields of the number's kind, functions of fields if the same function of another field is the right number, and products of the right
-// number and the same function of another field. Other fields may be equal by chance, so they are named only if people do not often type the number. The
-// result is empty for more than [maxAliases] names.
+// number and the same function of another field; the first two stand also beside the plain value of a field of the right number. Other fields may be equal
+// by chance, so they are named only if people do not often type the number. The result is empty for more than [maxAliases] names.
 func (of numbers) called(v, right float64, what TermKind) string {
 	var own, kind, products, all []string
+	plain := false // the value of a field of the right number itself, without the function
 	for _, n := range of {
 		alike := func(o number) bool {
 			return !n.plain && !o.plain && same(o.value, right) && o.function() == n.function()
@@ -110,12 +111,14 @@ func (of numbers) called(v, right float64, what TermKind) string {
 			kind = append(kind, n.words)
 		}
 		if slices.ContainsFunc(of, func(o number) bool { return o.field == n.field && same(o.value, right) }) {
-			own = append(own, n.words)
+			own, plain = append(own, n.words), plain || n.plain
 		}
 	}
 	switch {
-	case len(own) > 0:
+	case plain:
 		all = append(own, kind...)
+	case len(own) > 0:
+		all = own
 	case len(kind)+len(products) > 0:
 		all = append(products, kind...)
 	case typed(v):

@@ -22,6 +22,7 @@ var sayTheSame = []struct{ kinds, as, why string }{
 	{"mask.", "mask. addend.left-out", "in a few tokens two rules may let queries see the same keys, and a mask that hides nothing is none"},
 	{"row.over-length", "mask.prefix", "a mask is 0 and a number that hides: what is done to its rows lets queries see"},
 	{"norm.of-parts norm.rmsnorm", "axis.parts step.left-out steps.run-left-out", "a variant of a norm is an edit of one of its steps"},
+	{"operand.at-other-indexes", "part.", "a tensor that reaches the indexes that it should not reach, and no other, is added to the other part"},
 	{"operand.", "index.run step. steps. minus.left-out", "a step that reads another value is as if those between were left out"},
 	{"order.later steps.run-left-out precision.from-step-on", "order.later steps.run-left-out precision.from-step-on", "a step with two places in a formula does the same in both"},
 	{"position. tensor.rounded row.mean-subtracted", "position. operation.left-out rope.frequencies-multiplied", "positions 0 turn nothing, few positions show no rule, and a multiple of positions is one of frequencies"},
@@ -75,6 +76,7 @@ var notReached = []struct{ kinds, why string }{
 	{"elements.as-halves elements.as-parts elements.by-turns-not-parts elements.blocks-by-turns elements.parts-crossed index.part part.all-unnamed", "the operations of these families have no parts by turns, and none of which one is read"},
 	{"heads.tiled precision.operation-to", "an entry of these orders is one operation"},
 	{"input.pass-before mask.step-sees-prompt-alone", "they need two steps, and the prompt and one step are looked at"},
+	{"mask.keys-masked", "the keys are found in the mask of a port: TestMasksOfStepsMadeInLoopsAreNamed"},
 	{"mask.anti-causal mask.both-sides mask.causal mask.none", "queries of these families see no later token: TestMasksAreApplied"},
 	{"rope.exponents-of-part rope.larger-part rope.whole-head", "these families turn all of a head: TestRotaryMistakesAreApplied"},
 	{"rope.theta-exchanged rope.theta-of-kinds", "a role is of one kind of layers here: TestBasesOfKindsOfLayers"},
@@ -101,6 +103,7 @@ var notBack = []struct{ kinds, why string }{
 	{"precision.each-step precision.from-step-on precision.narrow", "an operation of few steps is narrow as a whole"},
 	{"softmax.whole-blocks", "of few keys two sizes of blocks leave as many"},
 	{"rope.bands-exchanged rope.bands-without-2pi rope.setting", "few frequencies are between the bands, so that another setting makes the same"},
+	{"operand.at-other-indexes", "a tensor that is added to the other part says the same: TestCapsAndPartsMadeInLoopsAreNamed"},
 	{"operand.other-part tensor.taken-off value.unused", "a term or factor that is missing says the same"},
 	{"weight.rows-others weight.rows-reordered-in-blocks weight.stored-plus-one", "the channels of a product are the rows of its matrix, and 1 is added where it is read or stored"},
 }
