@@ -29,7 +29,7 @@ func maskRows() []Row {
 		{Kind: "mask.prefix", Words: "the first {n} tokens attend to each other: a prefix that is not causal", Pages: pagesOf("causal-mask", masks+`|`+attendedTo), Apply: otherSight, Class: edit.Known, After: []Kind{"mask.not-causal"}},
 		{Kind: "mask.chunks", Words: "tokens within a chunk of {n} attend to each other: the mask is causal only between chunks", Apply: otherSight, Class: edit.Known, Weak: true},
 		{Kind: "mask.key-masked", Words: "key {n} is masked for every query", Apply: otherSight, Class: edit.Known},
-		{Kind: "mask.keys-masked", Words: "keys {n} to {m} are masked for every query", Apply: otherSight, Class: edit.Known, Solved: firstAndLast},
+		{Kind: "mask.keys-masked", Words: "keys {n} to {m} are masked for every query", Apply: otherEdge, Class: edit.Known, After: []Kind{firstKeyRule, lastKeyRule}, Solved: firstAndLast},
 		{Kind: "mask.key-masked-but-own", Words: "key {n} is masked for every query except its own", Apply: otherSight, Class: edit.Known},
 		{Kind: "mask.first-keys-masked", Words: "the first {n} keys are masked for every query", Apply: otherSight, Class: edit.Known},
 		{Kind: "mask.first-keys-seen", Words: "every query attends to the first {n} keys, inside or outside the window: attention sinks", Pages: windowElsewhere, Apply: otherSight, Class: edit.Known, After: []Kind{"mask.window-left-out"}},

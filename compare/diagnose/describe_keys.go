@@ -34,6 +34,10 @@ func otherKeys(x *difference) *Description {
 	if !k.broken {
 		x.draft(k.d).proposes = rules(k.all)
 	}
+	if len(k.lost) > 1 && !k.gains {
+		m := Mistake{Kind: "mask.keys-masked", Place: maskSite, N: slices.Min(k.lost), M: slices.Max(k.lost)}
+		x.draft(k.d).proposes = append(x.draft(k.d).proposes, m)
+	}
 	x.draft(k.d).quiet = !k.mask
 	return k.d
 }
@@ -43,7 +47,9 @@ type keysOf struct {
 	d      *Description
 	mask   bool // the entries are masks; else results of a softmax
 	all    []seen
-	broken bool // not all queries are there, a query sees no key, or a query does not see a key between two others
+	lost   []int // the positions of the keys that a query should see and does not see
+	gains  bool  // a query sees a key that it should not see
+	broken bool  // not all queries are there, a query sees no key, or a query does not see a key between two others
 }
 
 // add takes in the queries of an entry, whose result o has the axes of queries and keys last.
@@ -54,6 +60,12 @@ func (k *keysOf) add(o *observed, pass order.Pass) {
 		has, right, lost, gained := k.row(o, row, keys)
 		k.d.Elements += keys
 		k.d.Explained += len(lost) + len(gained)
+		for _, key := range lost {
+			if at := end - keys + key; !slices.Contains(k.lost, at) {
+				k.lost = append(k.lost, at)
+			}
+		}
+		k.gains = k.gains || len(gained) > 0
 		query := end - queries + row/keys%queries
 		if k.broken = k.broken || queries != pass.Tokens || !unbroken(has) || !unbroken(right); !k.broken {
 			first := end - keys // the position of the first key

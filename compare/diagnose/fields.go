@@ -123,7 +123,7 @@ func (of numbers) called(v, right float64, what TermKind) string {
 		all = append(products, kind...)
 	case typed(v):
 		return ""
-	case len(all) == 0 && right == 1 && typed(1/v):
+	case len(all) == 0 && right == 1 && !written(v, 4) && typed(1/v):
 		return reciprocalWords(1 / v)
 	}
 	var names []string
@@ -143,13 +143,18 @@ func (n number) function() string {
 	return strings.NewReplacer(n.field, "", "(", "", ")", "").Replace(n.words)
 }
 
+// written reports whether a number has at most so many significant digits.
+func written(v float64, most int) bool {
+	x, err := strconv.ParseFloat(strconv.FormatFloat(v, 'e', most-1, 64), 64)
+	return err == nil && same(x, v)
+}
+
 // typed reports whether people often type a number: a power of two, or a number of at most two digits.
 func typed(v float64) bool {
 	if f, _ := math.Frexp(v); math.Abs(f) == 0.5 {
 		return true
 	}
-	two, err := strconv.ParseFloat(strconv.FormatFloat(v, 'e', 1, 64), 64)
-	return err == nil && same(two, v)
+	return written(v, 2)
 }
 
 // field is the last part of a field's path.

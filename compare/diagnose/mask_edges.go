@@ -21,6 +21,9 @@ const (
 	onKeys     = "keys"
 )
 
+// firstAndLast counts the numbers of a run of keys.
+func firstAndLast(Mistake) int { return 2 }
+
 // edge is the key that the rule of a mistake gives for a query, in a pass with so many keys.
 func (m Mistake) edge(query, keys int) int {
 	base := query

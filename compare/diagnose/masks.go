@@ -185,9 +185,6 @@ func sights(s *search) iter.Seq[Mistake] {
 				return
 			}
 		}
-		if first, last, ok := hiddenKeys(s); ok && !yield(Mistake{Kind: "mask.keys-masked", Place: maskSite, N: first, M: last}) {
-			return
-		}
 		if mask.Prim == program.Mask {
 			sightsApart(s, mask.Sight().Window, most, yield)
 		}
@@ -204,30 +201,6 @@ func mostKeys(s *search) (most int) {
 		}
 	}
 	return most
-}
-
-// firstAndLast counts the numbers of a run of keys.
-func firstAndLast(Mistake) int { return 2 }
-
-// hiddenKeys returns the first and the last position of the keys that the masks of the entries hide and should not hide; ok is false for less than two keys,
-// for entries that are no masks, and for masks that also show a wrong key.
-func hiddenKeys(s *search) (first, last int, ok bool) {
-	if !s.first.exact() {
-		return 0, 0, false
-	}
-	first, last = math.MaxInt, -1
-	for _, e := range s.entries {
-		pass, keys := s.m.Passes[e.Node.Pass], e.Program.Out.Last()
-		y, _ := e.Target()
-		for _, i := range e.Left {
-			if y[i] > -hides {
-				return 0, 0, false
-			}
-			k := pass.Past + pass.Tokens - keys + i%keys
-			first, last = min(first, k), max(last, k)
-		}
-	}
-	return first, last, first < last
 }
 
 // sightsOfBoth yields masks for a model whose queries see later tokens.

@@ -57,7 +57,7 @@ var changeNothing = []struct{ kinds, why string }{
 // notReached are kinds that no plant of this test is, and why. A test that plants them by hand is named where there is one.
 var notReached = []struct{ kinds, why string }{
 	{"described.", "how a tensor differs, and no mistake"},
-	{"addends.inserted factors.inserted heads.others input.truncated input.whole mask.first-key mask.last-key slopes.inserted value.formula value.other weight.factors weight.input-factors weight.shifted weight.shifted-in-blocks weights.of-another-layer", "a description of a port's tensors proposes them: TestDescriptionsAreConfirmed"},
+	{"addends.inserted factors.inserted heads.others input.truncated input.whole mask.first-key mask.keys-masked mask.last-key slopes.inserted value.formula value.other weight.factors weight.input-factors weight.shifted weight.shifted-in-blocks weights.of-another-layer", "a description of a port's tensors proposes them: TestDescriptionsAreConfirmed"},
 	{"factor.by-late-position factor.by-position norm.about-mean number.of-layers sum.terms value.mixed value.of-block-index value.of-index-after value.of-index-before value.of-last-index value.on-grid value.of-one-index value.of-rank", "a description of a port's tensors proposes them: TestSumsAndRowsAreNamed, TestSumsAndRowsAreApplied, TestMixedValuesAreNamed, TestValuesOnAGridAreNamed"},
 	{"indexes.others value.statistic", "a description of a port's tensors proposes them: TestBlocksAreNamed"},
 	{"number.over-statistic number.statistic", "a description of a port's tensors proposes them: TestNumbersOfRowsMadeInLoopsAreNamed"},
@@ -76,7 +76,6 @@ var notReached = []struct{ kinds, why string }{
 	{"elements.as-halves elements.as-parts elements.by-turns-not-parts elements.blocks-by-turns elements.parts-crossed index.part part.all-unnamed", "the operations of these families have no parts by turns, and none of which one is read"},
 	{"heads.tiled precision.operation-to", "an entry of these orders is one operation"},
 	{"input.pass-before mask.step-sees-prompt-alone", "they need two steps, and the prompt and one step are looked at"},
-	{"mask.keys-masked", "the keys are found in the mask of a port: TestMasksOfStepsMadeInLoopsAreNamed"},
 	{"mask.anti-causal mask.both-sides mask.causal mask.none", "queries of these families see no later token: TestMasksAreApplied"},
 	{"rope.exponents-of-part rope.larger-part rope.whole-head", "these families turn all of a head: TestRotaryMistakesAreApplied"},
 	{"rope.theta-exchanged rope.theta-of-kinds", "a role is of one kind of layers here: TestBasesOfKindsOfLayers"},
