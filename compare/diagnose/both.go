@@ -26,11 +26,14 @@ type Earlier string
 // MarshalJSON writes the mistake.
 func (m Earlier) MarshalJSON() ([]byte, error) { return []byte(m), nil }
 
-// UnmarshalJSON reads the mistake.
+// UnmarshalJSON reads the mistake. The error reports a text that is no mistake, or a mistake with an earlier one.
 func (m *Earlier) UnmarshalJSON(data []byte) error {
 	var text bytes.Buffer
 	if err := json.Compact(&text, data); err != nil {
 		return err
+	}
+	if bytes.Contains(text.Bytes(), []byte(`"first":`)) {
+		return errThree
 	}
 	*m = Earlier(text.String())
 	return json.Unmarshal(data, &Mistake{})
@@ -70,15 +73,14 @@ func (s *subject) after(m Earlier, e *Entry) *Entry {
 	other.remembered, other.from = remembered{}, d.From
 	other.Program, other.Call = d.Whole(e.Call)
 	judge := withMistake{Judge: e.Judge, small: &other}
-	if small := e.Small(); small != e {
+	if small := e.Small(); small != e { // a large entry keeps the elements that the right program does not give: to compute them all takes long
 		if judge.small = s.after(m, small); judge.small == nil {
 			return nil
 		}
-	}
-	other.Judge = judge
-	if !s.leaves(&other) {
+	} else if !s.leaves(&other) {
 		return nil
 	}
+	other.Judge = judge
 	e.edits[m] = &other
 	return &other
 }
@@ -182,6 +184,9 @@ func twoMistakes(s *search) error {
 		return outside(err)
 	}
 	limit := 2 * s.work()
+	if s.spent() {
+		return nil
+	}
 	for _, h := range most(s.firsts.steps.below(leastNearer * right)) {
 		if err := second(s, h); err != nil || s.stopped || s.work() > limit {
 			return err

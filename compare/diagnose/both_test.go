@@ -10,6 +10,22 @@ import (
 	"github.com/tracediff/tracediff/internal/floats"
 )
 
+// A mistake whose first mistake has a first mistake is no mistake.
+func TestThreeMistakesAreRefused(t *testing.T) {
+	for text, want := range map[string]bool{
+		`{"kind":"norm.eps"}`:                                      true,
+		`{"kind":"norm.eps","first":{"kind":"a"}}`:                 true,
+		`{"kind":"norm.eps","first":{"kind":"a", "first" : {}}}`:   false,
+		`{"kind":"norm.eps","first":[]}`:                           false,
+		`{"kind":"norm.eps","first":{"kind":"a","x":"no number"}}`: false,
+	} {
+		var m diagnose.Mistake
+		if err := json.Unmarshal([]byte(text), &m); (err == nil) != want {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
 // Two mistakes of a projection have one name, which says both. One mistake is never said to be two, and with a third there is no name.
 func TestTwoMistakesMadeInLoopsAreNamed(t *testing.T) {
 	each := func(w grid, of func(x float64) float64) grid {

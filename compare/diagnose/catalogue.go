@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -133,6 +134,9 @@ func (m Mistake) String() string {
 	}
 	return text
 }
+
+// errThree is the error for a mistake whose first mistake has a first mistake.
+var errThree = errors.New("a finding has two mistakes at most")
 
 // secondWords begin the second of two mistakes.
 const secondWords = "; and "
