@@ -23,8 +23,8 @@ func Find(ctx context.Context, m *Model, entries []*Entry) (*Finding, error) {
 	return f, err
 }
 
-// FindTwo looks for two mistakes in the entries of the first call of [Find] without a name. It costs as much as that call, so it comes after every search
-// for one mistake. The finding is nil if there was no such call.
+// FindTwo looks for two mistakes in the entries of the first call of [Find] without a name. A second search costs as much as
+// the first, so callers look for one mistake in all ways before. The finding is nil without such a call.
 func FindTwo(m *Model) (*Finding, error) {
 	s := m.unnamed
 	if s == nil {

@@ -56,8 +56,8 @@ func partialOf(p *program.Program) (x partial, ok bool) {
 	return x, x.step >= 0 && slices.Contains(x.changed, false)
 }
 
-// otherParts yields a step that changes other indexes of its operand than it should: it leaves out the wrong indexes that it should change, and changes the
-// wrong indexes that it should leave out.
+// otherParts yields a step that changes the wrong indexes of its operand. An index with unexplained elements is unchanged if the step should change the
+// index, and changed if not.
 func otherParts(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		x, ok := partialOf(s.first.Program)

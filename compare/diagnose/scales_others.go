@@ -54,7 +54,7 @@ func otherTable(s *subject, m Mistake, own string) *scaleTable {
 	return scalesOf(rows, m)
 }
 
-// from gives the scales of another table with as many blocks; nil for another number of blocks.
+// from gives the scales of a second table; nil if the tables differ in the number of blocks.
 func (t *scaleTable) from(other *scaleTable) func(i, j int) float64 {
 	if len(t.of) != len(other.of) {
 		return nil

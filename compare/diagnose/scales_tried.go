@@ -86,7 +86,7 @@ func scaledBlocks(rows, cols, head int) (all []Mistake) {
 	return all
 }
 
-// outputs are some outputs of a product that differ: what the matrix gives and what the port has.
+// outputs are some wrong outputs of a product, with the results of the right matrix and of the port.
 type outputs struct {
 	rows   []int       // of the matrix; right rows are last
 	own    [][]float64 // the rows
@@ -99,7 +99,7 @@ type outputs struct {
 	before [][]float64 // wrong scales that were yielded, so that no table has two names
 }
 
-// outputsOf chooses rows of a matrix: those that are wrong, and a few that are right.
+// outputsOf chooses the wrong rows of a matrix, and a few right rows.
 func outputsOf(s *search, w program.Rows, l linear) *outputs {
 	y, _ := s.first.Target()
 	wrong, tokens := wrongChannels(s.first), len(y)/l.rows
