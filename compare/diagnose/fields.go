@@ -91,8 +91,8 @@ func fields(c *order.Config) []Field {
 
 // called names, for a sentence, the fields of the configuration that equal the number v, or functions of fields that do. Fields of the right number are
 // preferred. Next are fields of the number's kind, functions of fields if the same function of another field is the right number, and products of the right
-// number and the same function of another field; the first two stand also beside the plain value of a field of the right number. Other fields may be equal
-// by chance, so they are named only if people do not often type the number. The result is empty for more than [maxAliases] names.
+// number and the same function of another field. If the plain value of a field of the right number is v, the sentence has the first two of these as well.
+// Other fields may be equal by chance, so they are named only if people do not often type the number. The result is empty for more than [maxAliases] names.
 func (of numbers) called(v, right float64, what TermKind) string {
 	var own, kind, products, all []string
 	plain := false // the value of a field of the right number itself, without the function
