@@ -53,7 +53,7 @@ func readRows() []Row {
 		{Kind: "rows.overwritten", Words: "{at} of {of} are overwritten by {by}[: those of {from}]", Pages: relatedPages},
 		{Kind: "elements.nan", Words: "{at} are NaN: uninitialised memory, or an undefined operation such as 0/0", Pages: notFinitePages},
 		{Kind: "elements.nan-or-infinite", Words: "{at} are NaN or infinite: overflow of the dtype", Pages: notFinitePages},
-		{Kind: "error.of-low-rank", Words: "the result has a product of two matrices of rank {n} added: a LoRA adapter is merged into {of}, or missing from it"},
+		{Kind: "error.of-low-rank", Words: "the result has a product of two matrices of rank {n} added, as where a LoRA adapter is merged into {of}, or missing from it"},
 		{Kind: "weight.random", Words: "{of} is not the checkpoint's and has no relation to it: its elements are random numbers of standard deviation {x}, as in a weight that was not loaded", Pages: []Page{{Anchor: "weight-not-loaded"}}},
 		{Kind: "slots.foreign", Words: "{at} of {of} hold values that this run has not computed: another request's cache, or overwritten memory", Pages: []Page{{Anchor: "stale-cache-slot"}}},
 		{Kind: "elements.infinite", Words: "{at} are infinite: overflow of the dtype", Pages: notFinitePages},

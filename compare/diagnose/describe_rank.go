@@ -45,7 +45,7 @@ func lowRank(x *difference) *Description {
 		if 2*has < len(diff) || most-most != 0 {
 			return nil
 		}
-		if sameRows(diff, cols, rankSlack*most) { // a bias
+		if sameRows(diff, cols, rankSlack*most) || sameColumns(diff, cols, rankSlack*most) { // a bias, or a constant that is added to the weights
 			return nil
 		}
 		r := rankOf(diff, cols, rankSlack*most)
@@ -68,6 +68,16 @@ func lowRank(x *difference) *Description {
 func sameRows(a []float64, cols int, slack float64) bool {
 	for i := cols; i < len(a); i++ {
 		if math.Abs(a[i]-a[i-cols]) > slack {
+			return false
+		}
+	}
+	return true
+}
+
+// sameColumns reports whether the columns of a matrix differ by a slack at most, but for their signs.
+func sameColumns(a []float64, cols int, slack float64) bool {
+	for i, x := range a {
+		if math.Abs(math.Abs(x)-math.Abs(a[i/cols*cols])) > slack {
 			return false
 		}
 	}

@@ -27,9 +27,17 @@ func TestErrorsOfLowRankAreNamed(t *testing.T) {
 		wrong func(in [][]float64, y []float64)
 		says  string
 	}{
-		{squareOf16(), hooks.F32, added(1, 16), "the result has a product of two matrices of rank 1 added: a LoRA adapter is merged into layers.*.self_attn.o_proj.weight, or missing from it"},
-		{squareOf16(), hooks.F32, added(2, 16), "the result has a product of two matrices of rank 2 added: a LoRA adapter is merged into layers.*.self_attn.o_proj.weight, or missing from it"},
+		{squareOf16(), hooks.F32, added(1, 16), "the result has a product of two matrices of rank 1 added, as where a LoRA adapter is merged into layers.*.self_attn.o_proj.weight, or missing from it"},
+		{squareOf16(), hooks.F32, added(2, 16), "the result has a product of two matrices of rank 2 added, as where a LoRA adapter is merged into layers.*.self_attn.o_proj.weight, or missing from it"},
 		{squareOf16(), hooks.F32, added(5, 16), ""},
+		{squareOf16(), hooks.F32, func(in [][]float64, y []float64) { // a constant is added to all weights
+			for i := range y {
+				for _, x := range in[0][i/16*16:][:16] {
+					y[i] += 0.25 * x
+				}
+			}
+			rounded(y)
+		}, ""},
 		{squareOf16(), hooks.BF16, added(1, 16), ""},  // the errors of 16 bits hide what is not of the rank
 		{hidden16(), hooks.F32, added(1, 16), ""},     // steps before the product may make any error
 		{squareOf(520), hooks.F32, added(1, 520), ""}, // nobody looks for wrong channels of so large an operand

@@ -21,7 +21,6 @@ type family struct {
 	// first.
 	roundings []Rounding
 	old       float64 // the right number, or 0; a number near a nonzero old is no mistake
-	near      bool    // a number near old is tried too: the numbers of other layers may be far, see [numbersOfLayers]
 }
 
 // solved yields mistakes with numbers that are solved from the elements: numbers of the formula, and a factor, a term or a soft cap too many. An
@@ -176,7 +175,7 @@ func solveFamily(s *search, f family, yield func(Mistake) bool) bool {
 			of = append([]number{{}}, of...)
 		}
 		for _, n := range of {
-			if f.old != 0 && (same(n.value, f.old) || !f.near && nearRight(s, f.old, n)) {
+			if f.old != 0 && (math.Abs(n.value/f.old-1) < nearOne && n.words == "" || nearNumber(s, f.old, n.value)) {
 				continue
 			}
 			m := f.of(n)
@@ -191,11 +190,6 @@ func solveFamily(s *search, f family, yield func(Mistake) bool) bool {
 		return true
 	}
 	return true
-}
-
-// nearRight reports whether a solved number is so near to the right number that a rounding or an unknown arithmetic may have made it.
-func nearRight(s *search, old float64, n number) bool {
-	return math.Abs(n.value/old-1) < nearOne && n.words == "" || nearNumber(s, old, n.value)
 }
 
 // negligible is a fraction of the right number. Before a solved number below this fraction, the search tries 0.

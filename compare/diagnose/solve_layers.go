@@ -40,7 +40,7 @@ func numbersOfLayers(s *search) error {
 		}
 	}
 	for _, place := range slices.Sorted(maps.Keys(of)) {
-		if len(of[place]) < len(layers) || !far(s, of[place]) {
+		if len(of[place]) < len(layers) {
 			continue
 		}
 		first := of[place][sorted[0]].is
@@ -58,16 +58,6 @@ func numbersOfLayers(s *search) error {
 	return s.err
 }
 
-// far reports whether the number of some layer is not near to the right number.
-func far(s *search, all map[int]ofPlace) bool {
-	for _, x := range all {
-		if right := x.is.Right.Value; right == 0 || !nearRight(s, right, number{value: x.is.X.Value}) {
-			return true
-		}
-	}
-	return false
-}
-
 // ofPlace is a mistake with another number, and the place of the number.
 type ofPlace struct {
 	is    Mistake
@@ -82,7 +72,7 @@ func inLayer(s *search, entries []*Entry) (all []ofPlace) {
 	for _, i := range t.Numbers() {
 		old, at := t.Steps[i].Number().Value, t.PlaceOf(i)
 		before := len(sub.found)
-		f := family{starts: []float64{old, 2 * old, old / 2, -old}, old: old, near: true, of: func(n number) Mistake { return otherConstant(sub.subject, sub.first, i, n, at) }}
+		f := family{starts: []float64{old, 2 * old, old / 2, -old}, old: old, of: func(n number) Mistake { return otherConstant(sub.subject, sub.first, i, n, at) }}
 		solveFamily(sub, f, func(m Mistake) bool {
 			h := sub.hypothesis(m)
 			h.solved = 1

@@ -10,7 +10,7 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// Numbers that differ between layers are named, and one of them may be near to the right number. If all are near, they have no name.
+// Numbers that differ between layers are named. They have no name if one is near to the right number: several mistakes change a number by little.
 func TestNumbersOfLayersAreNamed(t *testing.T) {
 	right := [2]float64{0.5, 0.25}
 	for _, c := range []struct {
@@ -18,7 +18,7 @@ func TestNumbersOfLayersAreNamed(t *testing.T) {
 		key  string // empty for no such name
 	}{
 		{[2]float64{0.75, 0.3125}, "number.of-layers(place=rms_norm.eps,of=epsilon,axis=layers,numbers=0.75,0.312,NaN)"},
-		{[2]float64{0.5039, 0.3125}, "number.of-layers(place=rms_norm.eps,of=epsilon,axis=layers,numbers=0.504,0.312,NaN)"},
+		{[2]float64{0.5039, 0.3125}, ""},
 		{[2]float64{0.5039, 0.2509}, ""},
 	} {
 		m := model(t)

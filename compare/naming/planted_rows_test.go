@@ -79,6 +79,7 @@ var plantedRows = []plantedRow{
 
 	{"cache.rows-read-apart", "llama", "self_attn.keys", grown(func(int) int { return 16 }), "(place=cache,of=cached:layers.*.self_attn.k_rope,n=16)", grown(func(c int) int { return 16 - c%2 })},
 	{"slots.foreign", "llama", "self_attn.keys", foreign(3), "(of=the-cache,at=keys 0, 1, 2)", foreign(99)},
+	{"slots.foreign", "llama", "self_attn.keys", foreign(2), "(of=the-cache,at=keys 0, 1)", scattered(2)},
 	{"rows.operations-left-out", "llama", "self_attn.keys", keptOf("k_proj"), "(place=layers.*.self_attn.k_proj,of=operations:rope,by=rows-of:layers.*.self_attn.k_proj,n=44,m=168)", keptOf("v_proj")},
 
 	{"heads.tiled-operand", "llama", "context", heldBy(func(h, _, keyHeads int) int { return h % keyHeads }), "(place=context.context,of=tensor:layers.*.self_attn.values)", heldBy(func(_, _, _ int) int { return 0 })},
