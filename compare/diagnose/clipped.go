@@ -34,7 +34,7 @@ func clippings(s *search) iter.Seq[Mistake] {
 					}
 				}
 			}
-			if n < shownElements || math.IsInf(limit, 0) || limit == 0 {
+			if n < shownElements || math.IsInf(limit, 0) || limit == 0 || insideLimit(s, c.size, limit) < shownElements {
 				continue
 			}
 			if !yield(Mistake{Kind: c.kind, X: some(c.size(limit))}) || c.kind == "result.clamped" && len(s.found) > 0 {
@@ -42,6 +42,19 @@ func clippings(s *search) iter.Seq[Mistake] {
 			}
 		}
 	}
+}
+
+// insideLimit counts the elements of the entries inside of a limit. A result with one number everywhere is not a result with a limit.
+func insideLimit(s *search, size func(y float64) float64, limit float64) (n int) {
+	for _, e := range s.entries {
+		y, _ := e.Target()
+		for _, v := range y {
+			if size(v) < limit {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // leastWhole is how many different magnitudes whole results have at least: many mistakes give results of 0 and 1.

@@ -123,6 +123,12 @@ func TestCapsAndPartsMadeInLoopsAreNamed(t *testing.T) {
 		}
 	}
 	capped.in[0].Data = each(capped.in[0].Data, func(v float64) float64 { return 2 * v })
+	m := model(t) // a result with one number everywhere is not clipped
+	m.Passes[0].Tokens = 8
+	one := named(t, m, capped.made(t, m, caps(func(float64) float64 { return 1.25 })))
+	if strings.HasPrefix(string(one.Mistake.Kind), "result.clip") {
+		t.Errorf("a result with one number everywhere is %q", one.What)
+	}
 	soft := func(power float64) func(in [][]float64, y []float64) {
 		return func(in [][]float64, y []float64) {
 			for at := 0; at < len(y); at += 16 {
