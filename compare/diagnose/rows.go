@@ -73,24 +73,40 @@ func otherRows(s *search) iter.Seq[Mistake] {
 }
 
 // zeroIDs is the mistake of ids whose rows of the result are zeros, where the operation computes with the rows of a table. ok is false if an unexplained
-// element is not 0, or if the result does not have one row for each id.
+// element is not 0, or if the result does not have one row for each id. It is also false if the rows are the first or the last of each entry and no id comes
+// twice: then their places may be wrong, and not their ids.
 func zeroIDs(s *search) (m Mistake, ok bool) {
-	zero, right := map[int]int{}, map[int]bool{}
+	zero, right, times := map[int]int{}, map[int]bool{}, map[int]int{}
+	byID := false
 	for _, e := range s.entries {
 		ids, ok := idsRead(s.subject, e)
-		if !ok || len(ids) == 0 || e.elements() != len(ids)*e.Program.Out.Last() {
+		width := e.Program.Out.Last()
+		if !ok || len(ids) == 0 || e.elements() != len(ids)*width {
 			return m, false
 		}
 		for _, id := range ids {
 			right[int(id)] = true
 		}
 		y, _ := e.Target()
+		rows := leftRows(e)
 		for _, i := range e.Left {
 			if y[i] != 0 {
 				return m, false
 			}
-			zero[int(ids[i/e.Program.Out.Last()])] = isZero
 		}
+		for _, r := range rows {
+			id := int(ids[r])
+			zero[id] = isZero
+			if times[id]++; times[id] > 1 {
+				byID = true
+			}
+		}
+		slices.Sort(rows)
+		run := len(rows) > 0 && rows[len(rows)-1]-rows[0] == len(rows)-1
+		byID = byID || !run || rows[0] > 0 && rows[len(rows)-1] < len(ids)-1
+	}
+	if !byID {
+		return m, false
 	}
 	return rowsMistake(s.first, zero, right)
 }
