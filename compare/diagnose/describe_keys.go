@@ -34,7 +34,7 @@ func otherKeys(x *difference) *Description {
 	if !k.broken {
 		x.draft(k.d).proposes = rules(k.all)
 	}
-	if len(k.lost) > 1 && !k.gains {
+	if k.mask && len(k.lost) > 1 && !k.gains {
 		m := Mistake{Kind: "mask.keys-masked", Place: maskSite, N: slices.Min(k.lost), M: slices.Max(k.lost)}
 		x.draft(k.d).proposes = append(x.draft(k.d).proposes, m)
 	}
