@@ -46,7 +46,7 @@ func thetas(s *search, f *frequencies) []Mistake {
 				add(round6(f.base*n.value), Mistake{Kind: "rope.theta-scaled"})
 			}
 		}
-		for _, by := range []int{2, 4, 8, 16, 32, 3, 5, 6, 10, 40, 64, 128} {
+		for _, by := range []int{2, 4, 8, 16, 32, 3, 5, 6, 40, 64, 128} {
 			if b := f.base * math.Pow(float64(by), float64(d)/float64(d-2)); !slices.Contains(usualBases, round6(b)) { // a usual base is no sign of NTK scaling
 				add(b, Mistake{Kind: "rope.theta-ntk", N: by})
 			}

@@ -36,6 +36,7 @@ var plantedRows = []plantedRow{
 	{"rope.interleaved", "llama", rotated, pairOf(neighbourOf, evenMinus, ofPair), "(place=input)", pairOf(neighbourOf, evenPlus, ofPair)},
 	{"step.exchanged", "llama", rotated, pairOf(halfOf, firstPlus, itself), "(place=rope.sum,of=step:rope.sum,by=primitive:sub,for=primitive:add)", pairOf(halfOf, func(int, int) float64 { return 1 }, itself)},
 	{"minus.left-out", "llama", rotated, pairOf(halfOf, func(int, int) float64 { return 1 }, itself), "(place=rope.neg,of=tensor:layers.*.self_attn.q_proj)", pairOf(halfOf, firstPlus, itself)},
+	{"rope.theta-of-head", "llama", tables, byBase(math.Pow(1e4, 8./6), 1, 0), "(place=inv_freq,x=215443,n=6,m=8)", byBase(2e5, 1, 0)}, // and not NTK scaling for 10 times the length
 	{"rope.theta", "llama", tables, byBase(5e3, 1, 0), "(place=inv_freq,x=5000)", byBase(6e3, 1, 0)},
 	{"rope.factor-left-out", "linear", tables, byBase(1e4, 1, 0), "(place=inv_freq,by=number:4)", byBase(1e4, 1./3, 0)},
 	{"position.first-at", "llama", tables, byBase(1e4, 1, 1), "(place=positions,n=1)", byBase(1e4, 1, 2)},
