@@ -16,6 +16,7 @@ type scaleTable struct {
 	rows, cols int       // of the table
 	of         []float64 // the scale or zero point of each block, row by row
 	step       []float64 // of each block; nil for scales
+	largest    float64   // of the table
 }
 
 // scalesIn is the table of a matrix for a mistake of blocks with several scales; nil for a matrix of one block.
@@ -29,7 +30,16 @@ func scalesIn(w program.Rows, m Mistake) *scaleTable {
 // scalesOf is the table of a matrix for a mistake: blocks have m.M rows and m.K columns, and 0 is all. The last rows may be a smaller block. It is nil if the
 // matrix has no such blocks, or is too large to be held.
 func scalesOf(w program.Rows, m Mistake) *scaleTable {
-	t := &scaleTable{m: m.M, k: m.K}
+	t, low, high := rangesOf(w, m)
+	if t == nil {
+		return nil
+	}
+	return t.coded(low, high, m.Coding.Numbers)
+}
+
+// rangesOf is a table without scales, and the smallest and the largest number of each block, 0 among them. The table is nil as in [scalesOf].
+func rangesOf(w program.Rows, m Mistake) (t *scaleTable, low, high []float64) {
+	t = &scaleTable{m: m.M, k: m.K}
 	rows, cols := w.Size()
 	if t.m == 0 {
 		t.m = rows
@@ -38,43 +48,43 @@ func scalesOf(w program.Rows, m Mistake) *scaleTable {
 		t.k = cols
 	}
 	if t.m < 0 || t.k < 0 || cols%max(t.k, 1) != 0 || rows*cols > maxHeld {
-		return nil
+		return nil, nil, nil
 	}
 	t.rows, t.cols = (rows+t.m-1)/t.m, cols/t.k
-	if !t.fill(w, m.Coding.Numbers) {
-		return nil
-	}
-	return t
-}
-
-// fill computes the scales of the blocks, or the zero points of a coding.
-func (t *scaleTable) fill(w program.Rows, zeros Codes) bool {
-	rows, cols := w.Size()
-	low, high := make([]float64, t.rows*t.cols), make([]float64, t.rows*t.cols)
+	low, high = make([]float64, t.rows*t.cols), make([]float64, t.rows*t.cols)
 	row := make([]float64, cols)
 	for i := range rows {
 		if w.Row(row, i) != nil {
-			return false
+			return nil, nil, nil
 		}
-		for j, x := range row {
-			at := t.at(i, j)
-			low[at], high[at] = min(low[at], x), max(high[at], x)
+		from := i / t.m * t.cols
+		for c := range t.cols {
+			for _, x := range row[c*t.k:][:t.k] {
+				low[from+c], high[from+c] = min(low[from+c], x), max(high[from+c], x)
+			}
 		}
 	}
-	t.of = make([]float64, len(low))
+	return t, low, high
+}
+
+// coded is the table with the scales of blocks of some ranges, or with the zero points of a coding.
+func (t *scaleTable) coded(low, high []float64, zeros Codes) *scaleTable {
+	of := *t
+	of.of = make([]float64, len(low))
 	if zeros != "" {
-		t.step = make([]float64, len(low))
+		of.step = make([]float64, len(low))
 	}
-	for at := range t.of {
+	for at := range of.of {
 		if zeros == "" {
-			t.of[at] = max(-low[at], high[at])
+			of.of[at] = max(-low[at], high[at])
 			continue
 		}
-		if t.step[at] = float64(float32(float64(float32(high[at]-low[at])) / (2*codesOf[zeros].most + 1))); t.step[at] > 0 {
-			t.of[at] = math.RoundToEven(float64(float32(-low[at] / t.step[at])))
+		if of.step[at] = float64(float32(float64(float32(high[at]-low[at])) / (2*codesOf[zeros].most + 1))); of.step[at] > 0 {
+			of.of[at] = math.RoundToEven(float64(float32(-low[at] / of.step[at])))
 		}
 	}
-	return true
+	of.largest = slices.Max(of.of)
+	return &of
 }
 
 // at is the block of an element.
@@ -172,11 +182,7 @@ func (t *scaleTable) wrong(m Mistake) func(i, j int) float64 {
 	if to == nil {
 		return nil
 	}
-	largest, is := slices.Max(t.of), make([]float64, len(t.of))
-	for at, own := range t.of {
-		is[at] = to(own, largest, m)
-	}
-	return func(i, j int) float64 { return is[t.at(i, j)] }
+	return func(i, j int) float64 { return to(t.of[t.at(i, j)], t.largest, m) }
 }
 
 // change puts a wrong scale or zero point in place of the right one in a row of the matrix, without the rounding to the model's type.

@@ -37,11 +37,16 @@ func otherScales(s *search, k int) iter.Seq[Mistake] {
 			return
 		}
 		for _, b := range scaledBlocks(rows, cols, s.m.List.Config.HeadDim) {
+			t, low, high := rangesOf(w, b)
+			if t == nil || len(low) < 2 {
+				continue
+			}
+			s.m.work += rows * cols / 8
 			for _, zeros := range []Codes{"", Int4Kept, Int8Kept} {
 				if b.Coding.Numbers = zeros; zeros != "" && b.K == 0 && b.M != 1 {
 					continue
 				}
-				if s.spent() || !o.of(s, w, b, yield) {
+				if s.spent() || !o.of(s, w, t.coded(low, high, zeros), b, yield) {
 					return
 				}
 			}
@@ -147,14 +152,9 @@ func unitOf(model hooks.DType) float64 {
 	return 0x1p-20
 }
 
-// of yields the wrong scales of one size of blocks.
-func (o *outputs) of(s *search, w program.Rows, b Mistake, yield func(Mistake) bool) bool {
-	t := scalesIn(w, b)
-	if t == nil {
-		return true
-	}
+// of yields the wrong scales or zero points of one table.
+func (o *outputs) of(s *search, w program.Rows, t *scaleTable, b Mistake, yield func(Mistake) bool) bool {
 	rows, cols := w.Size()
-	s.m.work += rows * cols / 8
 	for _, m := range scaleMistakes(t, b) {
 		if o.near(s, t, t.wrong(m)) && o.isNew(t, m, rows, cols) && !o.rounded(m, yield) {
 			return false
@@ -315,23 +315,22 @@ func (o *outputs) isNew(t *scaleTable, m Mistake, rows, cols int) bool {
 
 // limits are the mistakes of scales that are cut off, and of scales that are raised, with the limits that come nearest to the elements.
 func (o *outputs) limits(s *search, t *scaleTable, b Mistake) (all []Mistake) {
-	largest := slices.Max(t.of)
-	sorted := slices.Clone(t.of)
+	sorted, sums := slices.Clone(t.of), o.blockSums(s, t)
 	slices.Sort(sorted)
 	for _, b.Kind = range []Kind{cutScales, raisedScales} {
 		best, limit := math.Inf(1), 0.0
 		for n := range limitsTried {
-			at := sorted[n*len(sorted)/limitsTried] / largest
+			at := sorted[n*len(sorted)/limitsTried] / t.largest
 			if b.X = some(at); at <= 0 {
 				continue
 			}
-			if left, x := o.limit(s, t, b); left < best && x > 0 && x < 1 {
+			if left, x := o.limit(s, t, b, sums[:min(len(sums), firstRows)]); left < best && x > 0 && x < 1 {
 				best, limit = left, x
 			}
 		}
 		for range limitSteps {
 			if b.X = some(limit); limit > 0 && limit < 1 {
-				_, limit = o.limit(s, t, b)
+				_, limit = o.limit(s, t, b, sums)
 			}
 		}
 		if !(limit > 0 && limit < 1) {
@@ -348,6 +347,7 @@ func (o *outputs) limits(s *search, t *scaleTable, b Mistake) (all []Mistake) {
 const (
 	limitsTried = 24
 	limitSteps  = 8
+	firstRows   = 4 // rows that the first limits are tried on
 )
 
 // fractionsNear are numbers of a scale of some bits near a limit, as parts of the largest.
@@ -361,30 +361,47 @@ func fractionsNear(x, within float64) (all []float64) {
 	return all
 }
 
-// limit is the squared error with a limit, and a better limit: outputs are linear in the limit as long as it is beyond the same scales.
-func (o *outputs) limit(s *search, t *scaleTable, m Mistake) (left, better float64) {
-	wrong, largest := t.wrong(m), slices.Max(t.of)
-	limit := floats.Round(hooks.F32, m.X.Value*largest)
-	var up, down float64
-	for n, i := range o.rows {
+// blockSums are the sums of products within each block of the chosen rows: for each row, those of the first token, then those of the next ones.
+func (o *outputs) blockSums(s *search, t *scaleTable) [][]float64 {
+	all := make([][]float64, len(o.rows))
+	for n := range all {
+		all[n] = make([]float64, len(o.x)*t.cols)
 		for k, x := range o.x {
-			var sum, moves float64
+			to := all[n][k*t.cols:][:t.cols]
 			for j, v := range o.own[n] {
-				own, is := t.of[t.at(i, j)], wrong(i, j)
+				to[j/t.k] += v * x[j]
+			}
+		}
+	}
+	s.m.work += len(o.rows) * len(o.x) * len(o.row) / 8
+	return all
+}
+
+// limit is the squared error with a limit in the first rows, and a better limit: outputs are linear in the limit as long as it is beyond the same scales.
+// sums are the block sums of these rows.
+func (o *outputs) limit(s *search, t *scaleTable, m Mistake, sums [][]float64) (left, better float64) {
+	to, limit := computedScales[m.Kind], floats.Round(hooks.F32, m.X.Value*t.largest)
+	var up, down float64
+	for n, of := range sums {
+		scales := t.of[o.rows[n]/t.m*t.cols:][:t.cols]
+		for k := range o.x {
+			var sum, moves float64
+			for c, p := range of[k*t.cols:][:t.cols] {
+				own := scales[c]
+				is := to(own, t.largest, m)
 				if own == 0 || is == own {
-					sum += v * x[j]
+					sum += p
 					continue
 				}
-				p := v * x[j] / own
-				sum, moves = sum+p*is, moves+p
+				sum, moves = sum+p/own*is, moves+p/own
 			}
 			d := o.want[n][k] - sum
 			left, up, down = left+d*d, up+d*moves, down+moves*moves
 		}
 	}
-	s.m.work += len(o.rows) * len(o.x) * len(o.row) / 4
+	s.m.work += len(sums) * len(o.x) * t.cols / 4
 	if down == 0 {
 		return math.Inf(1), 0
 	}
-	return left, (limit + up/down) / largest
+	return left, (limit + up/down) / t.largest
 }

@@ -16,16 +16,19 @@ const (
 	rowsAsPanels    Kind = "weight.rows-as-panels"
 )
 
-// mostHadamard is the largest size of a Hadamard matrix that is tried.
-const mostHadamard = 1 << 14
+// The smallest and the largest size of a Hadamard matrix that is tried.
+const (
+	leastHadamard = 1 << 3
+	mostHadamard  = 1 << 14
+)
 
 // rotatedWeights lists Hadamard rotations of a weight, the largest first, and repacked panels of rows.
 func rotatedWeights() (all []Mistake) {
-	for n := mostHadamard; n > 1; n /= 2 {
+	for n := mostHadamard; n >= leastHadamard; n /= 2 {
 		all = append(all, Mistake{Kind: hadamardInputs, N: n}, Mistake{Kind: hadamardOutputs, N: n})
 	}
-	for _, rows := range []int{4, 8, 16} {
-		for _, columns := range []int{1, 4, 8, 16, 32} {
+	for _, rows := range []int{4, 8} {
+		for _, columns := range []int{4, 8, 16, 32} {
 			all = append(all, Mistake{Kind: panelsAsRows, N: rows, M: columns}, Mistake{Kind: rowsAsPanels, N: rows, M: columns})
 		}
 	}

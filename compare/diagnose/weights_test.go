@@ -199,13 +199,13 @@ var wrongWeights = []struct {
 			return f32(sum / math.Sqrt(8))
 		})
 	}},
-	{diagnose.Mistake{Kind: "weight.hadamard-outputs", N: 4}, func(w grid) grid {
+	{diagnose.Mistake{Kind: "weight.hadamard-outputs", N: 8}, func(w grid) grid {
 		return newGrid(24, 24, func(i, j int) float64 {
 			sum := 0.0
-			for k := range 4 {
-				sum += hadamard(i%4, k) * w[i/4*4+k][j]
+			for k := range 8 {
+				sum += hadamard(i%8, k) * w[i/8*8+k][j]
 			}
-			return f32(sum / 2)
+			return f32(sum / math.Sqrt(8))
 		})
 	}},
 	{diagnose.Mistake{Kind: "weight.rows-read-apart", N: 32, M: 24}, func(w grid) grid {
