@@ -77,38 +77,38 @@ func (s *subject) after(m Earlier, e *Entry) *Entry {
 		if judge.small = s.after(m, small); judge.small == nil {
 			return nil
 		}
-	} else if !s.leaves(&other) {
-		return nil
+	} else {
+		var err error
+		if other.Left, other.Few, err = s.m.leavesOf(&other); err != nil {
+			s.failed(outside(err))
+			return nil
+		}
 	}
 	other.Judge = judge
 	e.edits[m] = &other
 	return &other
 }
 
-// leaves lists the elements that an entry's own program does not give, and reports whether the program has a value.
-func (s *subject) leaves(e *Entry) bool {
-	k, err := s.m.values(e)
+// leavesOf lists the elements that an entry's own program does not give, of all tokens and of the few.
+func (m *Model) leavesOf(e *Entry) (left []int, few *Few, err error) {
+	k, err := m.values(e)
 	if err != nil {
-		return false
+		return nil, nil, err
 	}
 	x, err := k.Own()
 	if err != nil {
-		return false
+		return nil, nil, err
 	}
-	if e.Left, err = e.Leaves(x, e.elements()); s.failed(err) {
-		return false
+	if left, err = e.Leaves(x, e.elements()); e.Few == nil || err != nil {
+		return left, nil, err
 	}
-	if e.Few == nil {
-		return true
+	some := *e.Few
+	if x, err = k.OwnSome(&some.Some); err != nil {
+		return nil, nil, err
 	}
-	few := *e.Few
-	if x, err = k.OwnSome(&few.Some); err != nil {
-		return false
-	}
-	y, _ := few.Target()
-	few.Left, err = few.Leaves(x, len(y))
-	e.Few = &few
-	return !s.failed(err)
+	y, _ := some.Target()
+	some.Left, err = some.Leaves(x, len(y))
+	return left, &some, err
 }
 
 // withMistake judges an entry whose own program has a mistake.
@@ -176,8 +176,8 @@ func (c *closest) below(distance float64) []hypothesis {
 // firstClasses are the classes of mistakes of steps that may be the first of two.
 var firstClasses = []edit.Class{edit.LeftOut, edit.Exchanged, edit.Swapped, edit.Twice, edit.Count, edit.Axis, edit.Constant}
 
-// twoMistakes looks for a second mistake in programs that have a first one, which is a mistake of steps. The search may double the work. The second may be any mistake of the
-// whole result. If the second brings the values nearer to the trace, but not the first, then the second is tried with each step left out.
+// twoMistakes looks for a second mistake in programs that have a first one, which is a mistake of steps. The second may be any mistake of the whole result. If
+// the second brings the values nearer to the trace, but not the first, then the second is tried with each step left out. The search may double the work.
 func twoMistakes(s *search) error {
 	right, _, err := s.first.distance()
 	if err != nil {

@@ -2,7 +2,6 @@ package diagnose
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -134,9 +133,6 @@ func (m Mistake) String() string {
 	}
 	return text
 }
-
-// errThree is the error for a mistake whose first mistake has a first mistake.
-var errThree = errors.New("a finding has two mistakes at most")
 
 // secondWords begin the second of two mistakes.
 const secondWords = "; and "

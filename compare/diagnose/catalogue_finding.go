@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -196,3 +197,6 @@ func firstOfLayers(layers []string) string {
 	}
 	return text
 }
+
+// errThree is the error for a mistake whose first mistake has a first mistake.
+var errThree = errors.New("a finding has two mistakes at most")

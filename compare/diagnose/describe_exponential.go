@@ -24,10 +24,7 @@ func exponentialOf(p *program.Program) (step int, ok bool) {
 	if len(all) != 1 {
 		return 0, false
 	}
-	end := p.Out.Step
-	for p.Steps[end].Prim == program.Round || p.Steps[end].Prim == program.Copy {
-		end = p.Steps[end].Args[0].Step
-	}
+	end := beforeRounding(p, p.Out.Step)
 	step = p.Steps[all[0]].Args[0].Step
 	return step, end == all[0] && p.Steps[step].Prim == program.Exp
 }

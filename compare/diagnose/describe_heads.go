@@ -107,11 +107,7 @@ func ofOtherHeads(s *subject, e *Entry, m Mistake) *program.Edited {
 
 // onlyHandsOn reports whether the result of a program is the result of a step, rounded.
 func onlyHandsOn(t *edit.StepIndex, step int) bool {
-	i := t.Out.Step
-	for t.Steps[i].Prim == program.Round || t.Steps[i].Prim == program.Copy {
-		i = t.Steps[i].Args[0].Step
-	}
-	return i == step
+	return beforeRounding(t.Program, t.Out.Step) == step
 }
 
 // headed is the layout of the elements of a product: each elements per head, for every index of the axes before the heads.

@@ -154,13 +154,12 @@ func (m *Model) handedOn(e *Entry, tensor int) string {
 
 // handsOn reports whether an operation returns its input.
 func (m *Model) handsOn(o *order.Entry, pass int) bool {
-	p, end := m.alone(o, pass)
+	p, end := m.unary(o, pass)
 	return p != nil && p.Steps[end].Prim == program.Input
 }
 
-// alone builds the program of an operation with one input and no weight, and returns it with the last step that computes. The program is nil for other
-// operations.
-func (m *Model) alone(o *order.Entry, pass int) (p *program.Program, end int) {
+// unary builds the program of an operation with one input and no weight; end is the last step, without roundings. The program is nil for other operations.
+func (m *Model) unary(o *order.Entry, pass int) (p *program.Program, end int) {
 	if o.Op == nil || len(o.Inputs) != 1 || len(o.Weights) > 0 {
 		return nil, 0
 	}
@@ -169,17 +168,21 @@ func (m *Model) alone(o *order.Entry, pass int) (p *program.Program, end int) {
 	if err != nil {
 		return nil, 0
 	}
-	end = p.Out.Step
-	for p.Steps[end].Prim == program.Round || p.Steps[end].Prim == program.Copy {
-		end = p.Steps[end].Args[0].Step
+	return p, beforeRounding(p, p.Out.Step)
+}
+
+// beforeRounding is the step whose result a step rounds or copies, or the step itself.
+func beforeRounding(p *program.Program, step int) int {
+	for p.Steps[step].Prim == program.Round || p.Steps[step].Prim == program.Copy {
+		step = p.Steps[step].Args[0].Step
 	}
-	return p, end
+	return step
 }
 
 // factorOf is the factor that an operation multiplies its only input by, or 0. An operation that hands its input on has the factor of the operation before.
 func (m *Model) factorOf(tensor, pass int) float64 {
 	o := &m.List.Entries[tensor]
-	p, end := m.alone(o, pass)
+	p, end := m.unary(o, pass)
 	if p == nil {
 		return 0
 	}

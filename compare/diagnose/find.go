@@ -30,7 +30,7 @@ func FindTwo(m *Model) (*Finding, error) {
 	if s == nil {
 		return nil, nil
 	}
-	s.tried, s.stopped = m.tried, false
+	s.tried, s.stopped, s.unended = m.tried, false, nil
 	return s.find([]stage{inTwo})
 }
 

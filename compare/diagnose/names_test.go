@@ -385,6 +385,30 @@ func TestANameHasAMistakeOrARelation(t *testing.T) {
 	}
 }
 
+// A relation says which rows the wrong rows are. It says nothing of rows that are zeros.
+func TestARelationSaysWhereRowsComeFrom(t *testing.T) {
+	width := listOf(t, "qwen3-tiny").Config.HiddenSize
+	for _, c := range []struct {
+		wrong func(y []float64)
+		from  diagnose.Spots
+		says  string
+	}{
+		{func(y []float64) { copy(y[width:2*width], y) }, "tokens=0", "rows are other rows of the same tensor (in layers.0.input_layernorm: tokens 1): those of tokens 0"},
+		{func(y []float64) { copy(y[:width], y[2*width:]) }, "tokens=2", "rows are other rows of the same tensor (in layers.0.input_layernorm: tokens 0): those of tokens 2"},
+		{func(y []float64) { clear(y[:width]) }, "", "rows are zeros (in layers.0.input_layernorm: tokens 0)"},
+	} {
+		m := model(t)
+		f := named(t, m, planted(t, m, "layers.0.input_layernorm", 0, func(in, w [][]float64) []float64 {
+			y := normed(in[0], w[0], 1e-6)
+			c.wrong(y)
+			return y
+		}))
+		if f.Relation.From != c.from || !strings.HasSuffix(f.What, c.says) {
+			t.Errorf("%q from %q, want %q from %q", f.What, f.Relation.From, c.says, c.from)
+		}
+	}
+}
+
 // A relation is read off the port's own tensor and makes no edit: it says nothing about another entry.
 func TestARelationSaysNothingOfAnotherEntry(t *testing.T) {
 	right := func(in, w [][]float64) []float64 { return normed(in[0], w[0], 1e-6) }

@@ -20,10 +20,7 @@ type partial struct {
 
 // partialOf finds the parts of a result; ok is false for a result without such parts.
 func partialOf(p *program.Program) (x partial, ok bool) {
-	x = partial{end: p.Out.Step, step: -1, of: -1}
-	for p.Steps[x.end].Prim == program.Round || p.Steps[x.end].Prim == program.Copy {
-		x.end = p.Steps[x.end].Args[0].Step
-	}
+	x = partial{end: beforeRounding(p, p.Out.Step), step: -1, of: -1}
 	end := &p.Steps[x.end]
 	if end.Prim != program.Cat || !slices.Equal(end.Shape, p.Out.Shape) {
 		return x, false

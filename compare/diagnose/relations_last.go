@@ -68,11 +68,9 @@ func fromRight(x *difference) bool {
 }
 
 // foreignSlots lists the wrong slots of earlier passes, in entries that compute nothing. Nearly all elements of a listed slot are wrong, and all elements
-// of every other slot are right. The list is nil for a mask, which has no values of another request, and if all slots of earlier passes are wrong: the port may have changed the whole cache.
+// of every other slot are right. The list is nil if all slots of earlier passes are wrong, since the port may have changed the whole cache. It is also nil for
+// a mask, and if the wrong elements are right numbers in other places.
 func foreignSlots(x *difference) (slots []int) {
-	if fromRight(x) {
-		return nil
-	}
 	for n := range x.results {
 		o := &x.results[n]
 		at := strings.IndexByte(o.axes, order.AxisKey)
@@ -100,6 +98,9 @@ func foreignSlots(x *difference) (slots []int) {
 			return nil
 		}
 		slots = here
+	}
+	if len(slots) > 0 && fromRight(x) {
+		return nil
 	}
 	return slots
 }

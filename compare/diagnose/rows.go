@@ -138,10 +138,7 @@ func tableOf(e *Entry) (table program.Rows, weight int) {
 
 // lookedUp is the step that reads the rows of a table for the result; −1 without such a step.
 func lookedUp(p *program.Program) int {
-	i := p.Out.Step
-	for p.Steps[i].Prim == program.Round || p.Steps[i].Prim == program.Copy {
-		i = p.Steps[i].Args[0].Step
-	}
+	i := beforeRounding(p, p.Out.Step)
 	if p.Steps[i].Prim != program.Lookup {
 		return -1
 	}

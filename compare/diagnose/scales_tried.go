@@ -361,7 +361,7 @@ func fractionsNear(x, within float64) (all []float64) {
 	return all
 }
 
-// blockSums are the sums of products within each block of the chosen rows: for each row, those of the first token, then those of the next ones.
+// blockSums are the sums of products within each block of the chosen rows. Each row has the sums of all its blocks for one token after the other.
 func (o *outputs) blockSums(s *search, t *scaleTable) [][]float64 {
 	all := make([][]float64, len(o.rows))
 	for n := range all {

@@ -12,8 +12,8 @@ import (
 // storedTypes are the types in which a port may store a value within an operation.
 var storedTypes = []hooks.DType{hooks.BF16, hooks.F16, hooks.F8E4M3, hooks.F8E5M2}
 
-// storedSteps yields a step whose result is stored in a narrower type, for all its readers or for one of them. The step is computed as before. An arithmetic
-// may round the result of a step to the model's own dtype for all its readers.
+// storedSteps yields a step whose result is stored in a narrower type, and a step with one reader that reads the result in a narrower type. The step is
+// computed as before. The model's own dtype is tried for one reader only, since an arithmetic may round a result to this dtype.
 func storedSteps(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		t := s.first.signed(s.m)

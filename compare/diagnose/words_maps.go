@@ -152,11 +152,7 @@ func mappedElements(s *subject, e *Entry, t *edit.StepIndex, d edit.Edit) Mistak
 // turnsHalves reports whether a program joins a half of a tensor with the negative of the other half, as a rotation does.
 func turnsHalves(p *program.Program) bool {
 	negative := func(v program.Var) bool {
-		st := &p.Steps[v.Step]
-		for st.Prim == program.Round || st.Prim == program.Copy {
-			st = &p.Steps[st.Args[0].Step]
-		}
-		return st.Prim == program.Neg
+		return p.Steps[beforeRounding(p, v.Step)].Prim == program.Neg
 	}
 	return slices.ContainsFunc(p.Steps, func(st program.Step) bool { return st.Prim == program.Cat && slices.ContainsFunc(st.Args, negative) })
 }

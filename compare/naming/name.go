@@ -186,7 +186,7 @@ func (k *Names) name(ctx context.Context, role string) (*diagnose.Finding, error
 	}
 	model.Share(1)
 	two, err := diagnose.FindTwo(model)
-	if two.Explains() || err != nil {
+	if two.Named() || err != nil {
 		return two, err
 	}
 	return found, nil

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/tracediff/tracediff/compare/diagnose"
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/floats"
 )
 
 // plantedRow is a mistake of a kind that a port makes in plain loops, and what it is said to be.
@@ -85,6 +87,7 @@ var plantedRows = []plantedRow{
 
 	{"heads.tiled-operand", "llama", "context", heldBy(func(h, _, keyHeads int) int { return h % keyHeads }), "(place=context.context,of=tensor:layers.*.self_attn.values)", heldBy(func(_, _, _ int) int { return 0 })},
 	{"addend.left-out", "llama", "attn_residual", addedOf(0, 1), "(place=add.sum,of=tensor:layers.*.in)", addedOf(2, 1)},
+	{"tensor.rounded", "gemma2", "embed_tokens", ofEach(func(x float64) float64 { return floats.Round(hooks.F8E4M3, x) }), "(first=step.left-out(place=scale.product,of=factor:5.65685),of=the-result,coding=float8-e4m3:-3)", ofEach(func(x float64) float64 { return floats.Round(hooks.F8E4M3, 1.1*x) })},
 	{"step.left-out", "gemma2", "embed_tokens", multipliedBy(1), "(place=scale.product,of=factor:5.65685)", multipliedBy(math.Sqrt2)},
 }
 
