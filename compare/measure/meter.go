@@ -48,6 +48,7 @@ type job struct {
 
 	// mu of the meter guards these, and sums; those and err are final when finished is closed.
 	taken, merged int
+	due           int  // blocks to merge: all, or after an error those that were taken
 	asked         bool // the walk waits for it
 	err           error
 	finished      chan struct{}
@@ -117,7 +118,7 @@ func (m *Meter) start(what measurement) *job {
 	what.fusible()
 	what.far = new(atomic.Uint64)
 	j := &job{measurement: what, blocks: (what.elements + lanes.Block - 1) / lanes.Block, finished: make(chan struct{})}
-	j.sums = newSums(&j.measurement)
+	j.sums, j.due = newSums(&j.measurement), j.blocks
 	if j.blocks == 0 {
 		close(j.finished)
 		return j
@@ -202,7 +203,7 @@ func (m *Meter) merge(j *job, k int, b *block, err error) {
 	switch {
 	case j.err != nil:
 	case err != nil: // the blocks that nobody has taken are not needed any more
-		j.err, j.blocks = err, j.taken
+		j.err, j.due = err, j.taken
 		m.queue = slices.DeleteFunc(m.queue, func(other *job) bool { return other == j })
 	default:
 		m.mu.Unlock() // the sums belong to this worker until merged is raised
@@ -210,7 +211,7 @@ func (m *Meter) merge(j *job, k int, b *block, err error) {
 		j.far.Store(math.Float64bits(j.sums.most.by))
 		m.mu.Lock()
 	}
-	if j.merged++; j.merged == j.blocks {
+	if j.merged++; j.merged == j.due {
 		close(j.finished)
 	}
 	m.changed.Broadcast()
