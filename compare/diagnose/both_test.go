@@ -8,6 +8,9 @@ import (
 	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/op"
+	"github.com/tracediff/tracediff/order/program"
 )
 
 // A mistake whose first mistake has a first mistake is no mistake.
@@ -85,5 +88,31 @@ func TestTwoMistakesMadeInLoopsAreNamed(t *testing.T) {
 		if err := json.Unmarshal(text, &again); err != nil || again != is {
 			t.Errorf("%s: %v, %+v is read as %+v", c.name, err, is, again)
 		}
+	}
+}
+
+// A result with one number everywhere does not show where its channels are from, neither as one mistake nor as the second of two.
+func TestOneNumberEverywhereIsNoOrderOfChannels(t *testing.T) {
+	m := model(t)
+	m.Without = "recognised" // positions that restart in each pass
+	m.Passes = []order.Pass{{Tokens: 10}, {Tokens: 1, Past: 10}, {Tokens: 1, Past: 11}}
+	at := m.List.Index("rotary.cos")
+	var entries []*diagnose.Entry
+	for pass, position := range []float64{10, 11} {
+		in := []program.Value{{Shape: []int{1, 1}, Data: []float64{position}}}
+		of := operation{"rotary.cos", op.Rotary{Theta: 1e6, Dim: 12, Scaling: "default"}, "btc", []int{1, 1, 12}, in, nil, nil}
+		e := of.made(t, m, func(_ [][]float64, y []float64) {
+			for i := range y {
+				y[i] = 1
+			}
+		})
+		e.Node = order.Node{Entry: at, Pass: 1 + pass}
+		entries = append(entries, e)
+	}
+	if one := named(t, m, entries...); one.Named() {
+		t.Fatalf("one mistake is said to be %s", one)
+	}
+	if two, err := diagnose.FindTwo(m); err != nil || two.Named() {
+		t.Errorf("two mistakes are said to be %v, error %v", two, err)
 	}
 }

@@ -59,7 +59,7 @@ func maskRows() []Row {
 
 		// What masked scores are.
 		{Kind: "mask.value", Words: "masked scores are {x}", Apply: filled, Class: edit.Known},
-		{Kind: "mask.multiplied", Words: "masked scores are {x}: the mask is multiplied, not added", Pages: maskMultipliedPages, Apply: filled, Class: edit.Known},
+		{Kind: "mask.multiplied", Words: "masked scores are {x}, as where the mask is multiplied, not added", Pages: maskMultipliedPages, Apply: filled, Class: edit.Known},
 		{Kind: "mask.before-soft-cap", Words: "masked scores are {x}: the mask is applied before the soft cap, not after it", Pages: pagesOf("attention-soft-cap", scored+`|`+attendedTo, "logit-soft-cap", "^logits$"), Apply: filled, Class: edit.Known},
 		{Kind: "mask.value-small", Words: "masked scores are lowered by only {x}: masked keys still get weight", Pages: []Page{{Anchor: "mask-value"}}, Apply: smallMask, Class: edit.Known},
 		{Kind: "mask.boolean", Words: "the mask is 1 for visible keys and 0 for masked keys: a boolean mask is added to the scores", Pages: []Page{{Anchor: "mask-value"}}, Apply: booleanMask, Class: edit.Known},

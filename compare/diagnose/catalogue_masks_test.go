@@ -57,7 +57,7 @@ var maskSentences = []struct {
 	{Mistake{Kind: "mask.first-key", Axis: onKeys, M: 4, N: 4, K: -2}, "the first key that a query at position p attends to is n rounded down to a multiple of 4, minus 2, with n the number of keys", "mask.sliding", "window-size"},
 	{Mistake{Kind: "mask.last-key", Axis: onPosition, M: 1, N: 3}, "the last key that a query at position p attends to is p/3 rounded down", "mask.full", "causal-mask"},
 	{Mistake{Kind: "mask.value", X: some(-1e4)}, "masked scores are -10000", "mask.sliding", ""},
-	{Mistake{Kind: "mask.multiplied", X: some(0)}, "masked scores are 0: the mask is multiplied, not added", "layers.*.self_attn.scores_masked", "attention-scale"},
+	{Mistake{Kind: "mask.multiplied", X: some(0)}, "masked scores are 0, as where the mask is multiplied, not added", "layers.*.self_attn.scores_masked", "attention-scale"},
 	{Mistake{Kind: "mask.before-soft-cap", X: some(-50)}, "masked scores are -50: the mask is applied before the soft cap, not after it", "layers.*.self_attn.scores_masked", "attention-soft-cap"},
 	{Mistake{Kind: "mask.value-small", X: some(10)}, "masked scores are lowered by only 10: masked keys still get weight", "mask.sliding", "mask-value"},
 	{Mistake{Kind: "mask.boolean"}, "the mask is 1 for visible keys and 0 for masked keys: a boolean mask is added to the scores", "mask.full", "mask-value"},

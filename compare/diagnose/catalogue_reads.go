@@ -55,7 +55,7 @@ func readRows() []Row {
 		{Kind: "elements.nan-or-infinite", Words: "{at} are NaN or infinite: overflow of the dtype", Pages: notFinitePages},
 		{Kind: "error.of-low-rank", Words: "the result has a product of two matrices of rank {n} added, as where a LoRA adapter is merged into {of}, or missing from it"},
 		{Kind: "weight.random", Words: "{of} is not the checkpoint's and has no relation to it: its elements are random numbers of standard deviation {x}, as in a weight that was not loaded", Pages: []Page{{Anchor: "weight-not-loaded"}}},
-		{Kind: "slots.foreign", Words: "{at} of {of} hold values that this run has not computed: another request's cache, or overwritten memory", Pages: []Page{{Anchor: "stale-cache-slot"}}},
+		{Kind: "slots.foreign", Words: "{at} of {of} hold values that this run has not computed, such as another request's cache or overwritten memory", Pages: []Page{{Anchor: "stale-cache-slot"}}},
 		{Kind: "elements.infinite", Words: "{at} are infinite: overflow of the dtype", Pages: notFinitePages},
 		{Kind: "elements.minus-infinity", Words: "{at} are -infinity: masked or suppressed, or overflow of the dtype"},
 	}

@@ -128,7 +128,7 @@ func TestReadsSay(t *testing.T) {
 		{relation: Relation{Kind: "elements.nan-or-infinite"}, says: "elements are NaN or infinite: overflow of the dtype", role: out, page: "not-finite"},
 		{relation: Relation{Kind: "error.of-low-rank", Of: weightTerm("layers.0.self_attn.q_proj.weight"), N: 2}, says: "the result has a product of two matrices of rank 2 added, as where a LoRA adapter is merged into layers.*.self_attn.q_proj.weight, or missing from it", role: out},
 		{relation: Relation{Kind: "weight.random", Of: weightTerm("layers.0.self_attn.q_proj.weight"), X: some(0.02)}, says: "layers.*.self_attn.q_proj.weight is not the checkpoint's and has no relation to it: its elements are random numbers of standard deviation 0.02, as in a weight that was not loaded", role: out, page: "weight-not-loaded"},
-		{relation: Relation{Kind: "slots.foreign", Of: Term{Kind: TheCache}, At: "keys=0,1"}, says: "keys 0, 1 of the cache hold values that this run has not computed: another request's cache, or overwritten memory", role: out, page: "stale-cache-slot"},
+		{relation: Relation{Kind: "slots.foreign", Of: Term{Kind: TheCache}, At: "keys=0,1"}, says: "keys 0, 1 of the cache hold values that this run has not computed, such as another request's cache or overwritten memory", role: out, page: "stale-cache-slot"},
 		{relation: Relation{Kind: "elements.infinite", At: "channels=3;tokens=1,2"}, says: "channels 3, tokens 1, 2 are infinite: overflow of the dtype", role: "logits", page: "not-finite"},
 		{relation: Relation{Kind: "elements.minus-infinity", At: "vocabulary=7"}, says: "vocabulary 7 are -infinity: masked or suppressed, or overflow of the dtype", role: "logits"},
 	})

@@ -15,10 +15,10 @@ import (
 const maxMoved = 256
 
 // otherChannels yields wrong channels of the result. In all entries a wrong channel is 0, or has the elements of another channel. A last axis of keys
-// is looked at by [otherIndexes].
+// is looked at by [otherIndexes]. A result with one number everywhere does not show where its channels are from.
 func otherChannels(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
-		if s.first != s.entries[0] || len(edit.StepsOf(s.first.Program, program.Mask)) > 0 { // only some columns of the result are kept
+		if s.first != s.entries[0] || len(edit.StepsOf(s.first.Program, program.Mask)) > 0 || s.isOneNumber() { // only some columns of the result are kept
 			return
 		}
 		if strings.HasSuffix(s.m.List.Entries[s.first.Node.Entry].Axes, string(order.AxisKey)) {
@@ -28,6 +28,21 @@ func otherChannels(s *search) iter.Seq[Mistake] {
 			yield(m)
 		}
 	}
+}
+
+// isOneNumber reports whether all elements of all entries are one number.
+func (s *search) isOneNumber() bool {
+	var number Number
+	for _, e := range s.entries {
+		y, _ := e.Target()
+		for _, v := range y {
+			if number.Has && v != number.Value {
+				return false
+			}
+			number = some(v)
+		}
+	}
+	return true
 }
 
 // channelsFrom gives for each channel of the result the channel of the right result that has its elements, −1 for zeros. It is nil if a wrong channel has

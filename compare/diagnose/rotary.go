@@ -37,6 +37,7 @@ func thetas(s *search, f *frequencies) []Mistake {
 		}
 	}
 	theta := Mistake{Kind: "rope.theta"}
+	add(f.base, theta) // without the scaling
 	for _, b := range bigNumbers(s.subject) {
 		add(b, theta)
 	}
@@ -65,7 +66,6 @@ func thetas(s *search, f *frequencies) []Mistake {
 	for _, b := range usual {
 		add(round6(b), theta)
 	}
-	add(f.base, theta)
 	return all
 }
 

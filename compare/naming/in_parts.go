@@ -6,6 +6,7 @@ import (
 	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/program"
 )
 
 // inAllParts reports whether the edit of a name gives every element of the large entries of a role: the search has looked at a few tokens only.
@@ -72,17 +73,23 @@ func (k *Names) givenInParts(ctx context.Context, t *isolate.Trial, e *isolate.E
 
 // givenWith judges an entry with an edit in an arithmetic. The entry is computed once, with the edit. The judgement is nil if the edit leaves an element.
 func givenWith(ctx context.Context, t *isolate.Trial, a *isolate.Arithmetic, made *diagnose.Mistake) (*isolate.Judgement, error) {
-	if err := t.Prepare(ctx); err != nil {
-		return nil, err
-	}
-	s, err := suspectIn(ctx, &isolate.Evidence{Trial: t, Left: nil}, a)
-	if err != nil {
-		return nil, err
-	}
-	d, err := ModelOf(t.Isolator).Apply(*made, s.entry)
+	s, d, err := withEdit(ctx, t, a, made)
 	if d == nil || err != nil {
 		return nil, err
 	}
 	p, call := d.Whole(s.entry.Call)
 	return s.given(ctx, p, call)
+}
+
+// withEdit is an entry in an arithmetic, and the edit of a mistake in its program: nil if the mistake does not fit the program.
+func withEdit(ctx context.Context, t *isolate.Trial, a *isolate.Arithmetic, made *diagnose.Mistake) (*suspect, *program.Edited, error) {
+	if err := t.Prepare(ctx); err != nil {
+		return nil, nil, err
+	}
+	s, err := suspectIn(ctx, &isolate.Evidence{Trial: t, Left: nil}, a)
+	if err != nil {
+		return nil, nil, err
+	}
+	d, err := ModelOf(t.Isolator).Apply(*made, s.entry)
+	return s, d, err
 }

@@ -132,7 +132,7 @@ func (k *Names) name(ctx context.Context, role string) (*diagnose.Finding, error
 			others = append(others, has)
 		}
 	}
-	together, err := k.together(ctx, role, left, own, right)
+	table, all, err := k.together(ctx, role, roles{left, own, right})
 	if err != nil {
 		return nil, err
 	}
@@ -142,8 +142,10 @@ func (k *Names) name(ctx context.Context, role string) (*diagnose.Finding, error
 	}
 	model, searches := ModelOf(k.i), 1+len(others)
 	model.Study = k.Study
-	if together != nil {
-		searches++
+	for _, more := range []*roles{table, all} {
+		if more != nil {
+			searches++
+		}
 	}
 	read := func(n order.Node) (*isolate.Evidence, error) { return k.i.Evidence(ctx, n) }
 	if kernels != nil {
@@ -157,20 +159,32 @@ func (k *Names) name(ctx context.Context, role string) (*diagnose.Finding, error
 		}
 	}
 	model.Share(searches)
+	searches--
 	found, err := k.nameIn(ctx, model, left, own, read, right)
-	if found.Named() || err != nil {
-		return found, err
+	if err != nil {
+		return nil, err
 	}
-	if together != nil {
-		searches--
+	if found.Named() {
+		if wrong, err := k.contradicted(ctx, found.Edit(), table); !wrong || err != nil {
+			return found, err
+		}
+	}
+	for _, in := range []*roles{table, all} {
+		if in == nil {
+			continue
+		}
 		model.Share(searches)
-		if more, err := k.nameIn(ctx, model, together.left, together.own, read, together.right); more.Named() || err != nil {
+		searches--
+		if more, err := k.nameIn(ctx, model, in.left, in.own, read, in.right); more.Named() || err != nil {
 			return more, err
 		}
 	}
+	if found.Named() {
+		return found, nil
+	}
 	for _, without := range others {
-		searches--
 		model.Share(searches)
+		searches--
 		more, err := k.nameOpened(ctx, model, left, own, right, without)
 		if more.Named() || err != nil {
 			return more, err
@@ -210,42 +224,6 @@ func (k *Names) nameOpened(ctx context.Context, model *diagnose.Model, left []*i
 		}
 		return all[0], nil
 	}, right)
-}
-
-// roles are the wrong entries of several roles, each with its arithmetic.
-type roles struct {
-	left  []*isolate.Evidence
-	own   []*isolate.Arithmetic
-	right []order.Node // of these roles
-}
-
-// together adds the entries of further roles that may have the same mistake: operations of one kind with the same
-// inputs, such as cosines and sines. It returns nil if no further role is found.
-func (k *Names) together(ctx context.Context, role string, left []*isolate.Evidence, own []*isolate.Arithmetic, right []order.Node) (*roles, error) {
-	e := k.i.List().At(left[0].Node)
-	if e.Op == nil || len(e.Weights) > 0 {
-		return nil, nil
-	}
-	seen := map[string]bool{role: true}
-	left, own, right = slices.Clone(left), slices.Clone(own), slices.Clone(right)
-	for at := range k.i.List().Entries {
-		o := &k.i.List().Entries[at]
-		other := order.NameOf(o.Name).Role()
-		if seen[other] || o.Op == nil || o.Op.Kind() != e.Op.Kind() || len(o.Weights) > 0 || !k.i.Fixed(at) || o.Level != e.Level || o.Layer != e.Layer ||
-			!slices.EqualFunc(o.Inputs, e.Inputs, func(a, b order.Ref) bool { return a.Name == b.Name }) {
-			continue
-		}
-		seen[other] = true
-		more, arithmetics, healthy, err := k.leftOf(ctx, other)
-		if err != nil {
-			return nil, err
-		}
-		left, own, right = append(left, more...), append(own, arithmetics...), append(right, healthy...)
-	}
-	if len(seen) == 1 {
-		return nil, nil
-	}
-	return &roles{left, own, right}, nil
 }
 
 // nameIn looks for the mistake in some entries, each in its own arithmetic or, if unknown, in each of a few

@@ -112,3 +112,26 @@ func TestMistakesInPlainLoopsAreNamed(t *testing.T) {
 		})
 	}
 }
+
+// The cosines of small angles are near 1 and show the first frequencies only: in bfloat16 several scalings fit these. The name is that of the whole table,
+// which the sines decide.
+func TestCosinesAndSinesHaveOneName(t *testing.T) {
+	firstUnscaled := turns(func(position float64, pair, pairs int) float64 {
+		f := in32(math.Pow(1e4, -float64(pair)/float64(pairs)))
+		if pair > 0 {
+			f /= 4
+		}
+		return f * position
+	})
+	var keys []string
+	for _, at := range []string{"rotary.cos,rotary.sin", "rotary.sin,rotary.cos"} {
+		f := plantedName{model: "linear", dtype: hooks.BF16, at: at, wrong: firstUnscaled}.named(t)
+		if f == nil || !f.Named() {
+			t.Fatalf("%s: %v", at, f)
+		}
+		keys = append(keys, f.Name.Key())
+	}
+	if want := "rope.factor-left-out(place=inv_freq,by=number:4,only=tokens=1-11;channels=0,4)"; keys[0] != want || keys[1] != want {
+		t.Errorf("cosines are %s, sines %s; want %s", keys[0], keys[1], want)
+	}
+}

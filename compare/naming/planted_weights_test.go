@@ -91,7 +91,7 @@ func TestNamesOfStoredWeights(t *testing.T) {
 			for k := range 4 {
 				copy(w.Row(12+k), v.Row(k))
 			}
-		}), "layers.*.self_attn.k_proj.weight: rows 12 to 15 are rows 0 to 3 of layers.*.self_attn.v_proj.weight: a fused matrix is split at the wrong row, or has padding"},
+		}), "layers.*.self_attn.k_proj.weight: rows 12 to 15 are rows 0 to 3 of layers.*.self_attn.v_proj.weight, as where a fused matrix is split at the wrong row, or has padding"},
 		{"rows of another matrix, under its own bias", "llama", 0, "self_attn.k_proj", stored(func(p *wrongPort, w testengine.Tensor) {
 			v := p.tensor("layers.*.self_attn.v_proj.weight")
 			for k := range 4 {
@@ -109,7 +109,7 @@ func TestNamesOfStoredWeights(t *testing.T) {
 		{"padding", "llama", 0, q, stored(func(_ *wrongPort, w testengine.Tensor) {
 			clear(w.Row(5))
 			copy(w.Data[6*w.Last():12*w.Last()], slices.Clone(w.Data[5*w.Last():11*w.Last()]))
-		}), "layers.*.self_attn.q_proj.weight: rows 5 to 6 are 0; rows 7 to 11 are rows 6 to 10: a fused matrix is split at the wrong row, or has padding"},
+		}), "layers.*.self_attn.q_proj.weight: rows 5 to 6 are 0; rows 7 to 11 are rows 6 to 10, as where a fused matrix is split at the wrong row, or has padding"},
 		{"rows in another order", "llama", 0, q, stored(func(_ *wrongPort, w testengine.Tensor) {
 			old := testengine.Tensor{Shape: w.Shape, Data: slices.Clone(w.Data)}
 			for k := range w.Shape[0] {
