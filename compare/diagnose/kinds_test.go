@@ -66,7 +66,7 @@ var knowing = []string{
 	`compare/diagnose/describe_values.go var: "gelu", "silu", "tanh"`,
 	"compare/diagnose/describe_whole.go wholeInputs: op.Given",
 	// Roles with the same operation of the same inputs, such as cosines and sines.
-	"compare/naming/name.go together: .Kind()",
+	"compare/naming/together.go together: .Kind()",
 	// A class of edits, and no operation.
 	"order/program/edit/edit.go var: \"part\"",
 	// Signatures: the same step of the same operation in other layers.
@@ -134,7 +134,7 @@ func sources(t *testing.T, patterns ...string) (all []source) {
 // searched are the files of the search, of its words and of edits.
 func searched(t *testing.T) []source {
 	t.Helper()
-	files := []string{"*.go", "../naming/name.go", "../isolate/tensors.go"}
+	files := []string{"*.go", "../naming/name.go", "../naming/together.go", "../isolate/tensors.go"}
 	for _, name := range []string{"edit/edit", "edit/editor", "edit/generators", "edit/map", "edit/step_index", "search"} {
 		files = append(files, "../../order/program/"+name+".go")
 	}

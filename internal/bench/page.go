@@ -60,7 +60,7 @@ func machine() string {
 
 // searchFiles are the files of the search for names: edits, generators, and sentences.
 var searchFiles = []string{
-	"compare/diagnose/*.go", "compare/naming/name.go", "compare/naming/suspect.go",
+	"compare/diagnose/*.go", "compare/naming/name.go", "compare/naming/suspect.go", "compare/naming/together.go",
 	"order/program/edit/*.go", "order/program/search.go",
 }
 
