@@ -290,14 +290,14 @@ func (s short) ReadAt(p []byte, off int64) (int, error) {
 	return s.ReaderAt.ReadAt(p, off)
 }
 
-// TestFileThatShrinks has the error of the first tensor that cannot be read, whoever found it first.
-func TestFileThatShrinks(t *testing.T) {
-	l, r, list := large(t, 20, 20)
-	f, err := os.Open(l.Path())
+// shrunk opens a trace again, by a file that has lost all data from an offset on.
+func shrunk(t *testing.T, tr *capture.Trace, end int64) *capture.Trace {
+	t.Helper()
+	f, err := os.Open(tr.Path())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
+	t.Cleanup(func() { f.Close() })
 	info, err := f.Stat()
 	if err != nil {
 		t.Fatal(err)
@@ -307,7 +307,14 @@ func TestFileThatShrinks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cut.end = 10 << 20
+	cut.end = end
+	return again
+}
+
+// TestFileThatShrinks has the error of the first tensor that cannot be read, whoever found it first.
+func TestFileThatShrinks(t *testing.T) {
+	l, r, list := large(t, 20, 20)
+	again := shrunk(t, l, 10<<20)
 	var first string
 	for _, workers := range []int{1, 2, 7} {
 		_, err := compare.Traces(context.Background(), again, r, compare.Options{Order: names(t, list...), Workers: workers})
@@ -319,6 +326,17 @@ func TestFileThatShrinks(t *testing.T) {
 		}
 		if err.Error() != first {
 			t.Errorf("%d workers: %v, with one: %s", workers, err, first)
+		}
+	}
+}
+
+// TestFileThatShrinksToNothing has workers that meet errors while further tensors are prepared: no run may race, which -race reports.
+func TestFileThatShrinksToNothing(t *testing.T) {
+	l, r, list := large(t, 20, 20)
+	again := shrunk(t, l, 0)
+	for range 50 {
+		if _, err := compare.Traces(context.Background(), again, r, compare.Options{Order: names(t, list...), Workers: 7}); !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Fatal(err)
 		}
 	}
 }

@@ -18,7 +18,10 @@ const maxMoved = 256
 // is looked at by [otherIndexes]. A result with one number everywhere does not show where its channels are from.
 func otherChannels(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
-		if s.first != s.entries[0] || len(edit.StepsOf(s.first.Program, program.Mask)) > 0 || s.isOneNumber() { // only some columns of the result are kept
+		if s.first != s.entries[0] || len(edit.StepsOf(s.first.Program, program.Mask)) > 0 { // only some columns of the result are kept
+			return
+		}
+		if s.isOneNumber() {
 			return
 		}
 		if strings.HasSuffix(s.m.List.Entries[s.first.Node.Entry].Axes, string(order.AxisKey)) {

@@ -132,7 +132,8 @@ func (k *Names) name(ctx context.Context, role string) (*diagnose.Finding, error
 			others = append(others, has)
 		}
 	}
-	table, all, err := k.together(ctx, role, roles{left, own, right})
+	alone := roles{left, own, right}
+	table, all, err := k.together(ctx, role, alone)
 	if err != nil {
 		return nil, err
 	}
@@ -147,6 +148,10 @@ func (k *Names) name(ctx context.Context, role string) (*diagnose.Finding, error
 			searches++
 		}
 	}
+	share := func() {
+		model.Share(searches)
+		searches--
+	}
 	read := func(n order.Node) (*isolate.Evidence, error) { return k.i.Evidence(ctx, n) }
 	if kernels != nil {
 		model.Share(searches + 1)
@@ -158,33 +163,12 @@ func (k *Names) name(ctx context.Context, role string) (*diagnose.Finding, error
 			return found, err
 		}
 	}
-	model.Share(searches)
-	searches--
-	found, err := k.nameIn(ctx, model, left, own, read, right)
-	if err != nil {
-		return nil, err
-	}
-	if found.Named() {
-		if wrong, err := k.contradicted(ctx, found.Edit(), table); !wrong || err != nil {
-			return found, err
-		}
-	}
-	for _, in := range []*roles{table, all} {
-		if in == nil {
-			continue
-		}
-		model.Share(searches)
-		searches--
-		if more, err := k.nameIn(ctx, model, in.left, in.own, read, in.right); more.Named() || err != nil {
-			return more, err
-		}
-	}
-	if found.Named() {
-		return found, nil
+	found, err := k.nameTogether(ctx, model, share, alone, table, all)
+	if found.Named() || err != nil {
+		return found, err
 	}
 	for _, without := range others {
-		model.Share(searches)
-		searches--
+		share()
 		more, err := k.nameOpened(ctx, model, left, own, right, without)
 		if more.Named() || err != nil {
 			return more, err

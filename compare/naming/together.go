@@ -2,7 +2,6 @@ package naming
 
 import (
 	"context"
-	"path"
 	"slices"
 	"strings"
 
@@ -42,7 +41,7 @@ func (k *Names) together(ctx context.Context, role string, own roles) (table, al
 			return nil, nil, err
 		}
 		every.add(more)
-		if strings.TrimSuffix(other, path.Ext(other)) == strings.TrimSuffix(role, path.Ext(role)) {
+		if parent(other) == parent(role) {
 			near.add(more)
 		}
 	}
@@ -55,6 +54,9 @@ func (k *Names) together(ctx context.Context, role string, own roles) (table, al
 	return table, all, nil
 }
 
+// parent is the module of a role: "rotary.full" of "rotary.full.cos"; empty without a point.
+func parent(role string) string { return role[:max(strings.LastIndexByte(role, '.'), 0)] }
+
 func (r roles) clone() roles {
 	return roles{slices.Clone(r.left), slices.Clone(r.own), slices.Clone(r.right)}
 }
@@ -63,14 +65,46 @@ func (r *roles) add(o roles) {
 	r.left, r.own, r.right = append(r.left, o.left...), append(r.own, o.own...), append(r.right, o.right...)
 }
 
-// contradicted reports whether a mistake fits the programs of other roles that may have it, and does not give their elements. In bfloat16 a wrong base
-// may give the cosines, which are near 1, and not the sines.
-func (k *Names) contradicted(ctx context.Context, made *diagnose.Mistake, table *roles) (bool, error) {
-	if made == nil || table == nil {
+// nameTogether looks for the mistake of a role. If the role has no name, or a name that is wrong for the rest of its table, it looks for the mistake of
+// the table, and without any name for that of all roles. share limits the next search. A name of the role stays if its table has none.
+func (k *Names) nameTogether(ctx context.Context, model *diagnose.Model, share func(), own roles, table, all *roles) (*diagnose.Finding, error) {
+	in := func(r *roles) (*diagnose.Finding, error) {
+		share()
+		return k.nameIn(ctx, model, r.left, r.own, func(n order.Node) (*isolate.Evidence, error) { return k.i.Evidence(ctx, n) }, r.right)
+	}
+	found, err := in(&own)
+	if err != nil {
+		return nil, err
+	}
+	wider := []*roles{table, all}
+	if found.Named() {
+		if table == nil {
+			return found, nil
+		}
+		if wrong, err := contradicted(ctx, k.Forms, found.Edit(), table.left[len(own.left):]); !wrong || err != nil {
+			return found, err
+		}
+		wider = wider[:1]
+	}
+	for _, r := range wider {
+		if r == nil {
+			continue
+		}
+		if more, err := in(r); more.Named() || err != nil {
+			return more, err
+		}
+	}
+	return found, nil
+}
+
+// contradicted reports whether a mistake fits the programs of entries of other roles, and does not give their elements. In bfloat16 a wrong base may
+// give the cosines, which are near 1, and not the sines.
+func contradicted(ctx context.Context, forms *arithmetic.Forms, made *diagnose.Mistake, others []*isolate.Evidence) (bool, error) {
+	if made == nil {
 		return false, nil
 	}
-	for _, e := range table.left {
-		fits, given, err := gives(ctx, k.Forms, made, e)
+	for _, e := range others {
+		fits, given, err := gives(ctx, forms, made, e)
 		if err != nil {
 			return false, err
 		}
