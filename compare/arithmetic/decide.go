@@ -116,7 +116,7 @@ func (f *Form) majority(ctx context.Context, left []*isolate.Evidence, given []r
 		}
 		return err
 	}
-	f.Own, f.HasSuspects = own, true
+	f.Own, f.HasSuspects, f.held = own, true, held
 	if held < thresholds.Proof.Elements*len(suspects) { // else own explains too many entries to be doubted
 		f.thin, err = tooThin(ctx, own, suspects)
 	}

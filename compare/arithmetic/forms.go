@@ -84,7 +84,7 @@ func (k *Forms) Verdict(ctx context.Context, name isolate.FormKey) (Verdict, err
 	if err != nil {
 		return Verdict{}, err
 	}
-	if f.Own != nil && !f.HasSuspects || f.Wrong != nil || f.Reread != nil {
+	if f.decided() {
 		return f.Verdict, nil
 	}
 	return k.final.Get(ctx, name, func(ctx context.Context) (Verdict, error) {
@@ -122,13 +122,13 @@ func (k *Forms) alone(ctx context.Context, name isolate.FormKey) (*Form, error) 
 			return nil, err
 		}
 		if f.Wrong == nil && (f.Own == nil || f.HasSuspects) {
-			if f.Reread, err = reread(ctx, k.I, f.Entries); err != nil {
+			if f.Reread, err = reread(ctx, k.I, f.Entries, f.held); err != nil {
 				return nil, err
 			} else if f.Reread != nil {
 				f.Verdict = Verdict{Reread: f.Reread}
 			}
 		}
-		if f.Reread != nil || f.Own != nil && !f.HasSuspects || f.Wrong != nil { // tensors are not kept
+		if f.decided() { // tensors are not kept
 			f.Entries = nil
 		}
 		f.stopped = f.stopped || f.account.Ended()
@@ -150,7 +150,13 @@ type Form struct {
 	account  isolate.Account
 	Entries  []*isolate.Evidence
 	others   []order.Node // entries that were not looked at
+	held     int          // how many entries Own explains, if it has suspects
 	Verdict
+}
+
+// decided reports whether the form needs no evidence of other passes.
+func (f *Form) decided() bool {
+	return f.Own != nil && !f.HasSuspects || f.Wrong != nil || f.Reread != nil && !f.Reread.suspects
 }
 
 // Unexplained returns the entries with elements unexplained by transformers' arithmetic.

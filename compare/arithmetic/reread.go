@@ -25,14 +25,15 @@ type rereading struct {
 	rounded *isolate.PartlyRounded // the steps that read the operand as it was captured; nil for none
 	// Own is the arithmetic of programs that compute the operand again, in most entries of the form at least.
 	Own *isolate.Arithmetic
-	// thin: own leaves too few elements of the other entries to accuse them.
-	thin bool
+	// suspects: Own leaves something of some entries. thin: it is too little to accuse them of.
+	suspects, thin bool
 	// alike marks the rereading of one entry that reads another operand than the entries of the form do. Such a rereading has to give every element.
 	alike bool
 }
 
-// reread looks for such an operand of the entries of a form, and returns nil if no operand is one. In float32 no rounding is left out.
-func reread(ctx context.Context, i *isolate.Isolator, entries []*isolate.Evidence) (*rereading, error) {
+// reread looks for such an operand of the entries of a form, and returns nil if no operand is one. A rereading has to explain at
+// least as many entries as an arithmetic that reads what was captured: least. In float32 no rounding is left out.
+func reread(ctx context.Context, i *isolate.Isolator, entries []*isolate.Evidence, least int) (*rereading, error) {
 	left := (&Form{Entries: entries}).Unexplained()
 	if i.Env().DType == hooks.F32 || len(left) == 0 {
 		return nil, nil
@@ -50,17 +51,17 @@ func reread(ctx context.Context, i *isolate.Isolator, entries []*isolate.Evidenc
 		if len(again) != len(entries) {
 			continue
 		}
-		if r, err := rereadBy(ctx, entries, again, operand); r != nil || err != nil {
+		if r, err := rereadBy(ctx, entries, again, operand, least); r != nil || err != nil {
 			return r, err
 		}
 	}
-	return rereadDeeper(ctx, entries, roles)
+	return rereadDeeper(ctx, entries, roles, least)
 }
 
 // rereadBy finds the steps that read an operand before rounding: all readers of the operand, or some. again are the
 // entries with programs that recompute the operand.
-func rereadBy(ctx context.Context, entries, again []*isolate.Evidence, operand isolate.Operand) (*rereading, error) {
-	if r, err := unrounded(ctx, again, operand, nil); r != nil || err != nil {
+func rereadBy(ctx context.Context, entries, again []*isolate.Evidence, operand isolate.Operand, least int) (*rereading, error) {
+	if r, err := unrounded(ctx, again, operand, nil, least); r != nil || err != nil {
 		return r, err
 	}
 	changes, err := isolate.Readers(computing(again, operand).Trial, operand.Role)
@@ -71,7 +72,7 @@ func rereadBy(ctx context.Context, entries, again []*isolate.Evidence, operand i
 		if again, err = recomputing(ctx, entries, operand, some); err != nil {
 			return nil, err
 		}
-		if r, err := unrounded(ctx, again, operand, some); r != nil || err != nil {
+		if r, err := unrounded(ctx, again, operand, some, least); r != nil || err != nil {
 			return r, err
 		}
 	}
@@ -132,9 +133,9 @@ func recomputing(ctx context.Context, entries []*isolate.Evidence, operand isola
 }
 
 // unrounded looks for the arithmetic of programs that compute an operand again and do not round it: the presets, with one site less. The
-// arithmetic is the form's if it explains more than half of the entries, two at least, and shows enough in them; the entries that it does not
-// explain are suspect. Without such an arithmetic the result is nil.
-func unrounded(ctx context.Context, entries []*isolate.Evidence, operand isolate.Operand, rounded *isolate.PartlyRounded) (*rereading, error) {
+// arithmetic is the form's if it explains more than half of the entries, at least two, at least least, and shows enough in them; the entries that it does
+// not explain are suspect. Without such an arithmetic the result is nil.
+func unrounded(ctx context.Context, entries []*isolate.Evidence, operand isolate.Operand, rounded *isolate.PartlyRounded, least int) (*rereading, error) {
 	left := (&Form{Entries: entries}).Unexplained()
 	one := computing(left, operand)
 	s, err := isolate.StepOf(one.Trial, operand.Role)
@@ -168,10 +169,10 @@ func unrounded(ctx context.Context, entries []*isolate.Evidence, operand isolate
 	}
 	own, suspects, err := most(ctx, entries, left, given)
 	held := len(entries) - len(suspects)
-	if err != nil || own.Strict() || !decides(held, len(entries)) {
+	if err != nil || own.Strict() || held < least || !decides(held, len(entries)) {
 		return nil, err
 	}
-	r := &rereading{operand: operand, rounded: rounded, Own: own}
+	r := &rereading{operand: operand, rounded: rounded, Own: own, suspects: len(suspects) > 0}
 	if len(suspects) > 0 && held < thresholds.Proof.Elements*len(suspects) {
 		r.thin, err = tooThin(ctx, own, suspects)
 	}
@@ -207,7 +208,7 @@ func (r *rereading) words() string {
 
 // rereadDeeper looks for an operand recomputed together with one of its own captured operands. Only the simplest
 // arithmetics are tried, since such a kernel is float32 throughout.
-func rereadDeeper(ctx context.Context, entries []*isolate.Evidence, roles []string) (*rereading, error) {
+func rereadDeeper(ctx context.Context, entries []*isolate.Evidence, roles []string, least int) (*rereading, error) {
 	for _, role := range roles {
 		again, err := recomputing(ctx, entries, isolate.Operand{Role: role}, nil)
 		if err != nil {
@@ -228,7 +229,7 @@ func rereadDeeper(ctx context.Context, entries []*isolate.Evidence, roles []stri
 			if len(deeper) != len(entries) {
 				continue
 			}
-			if r, err := rereadBy(ctx, entries, deeper, operand); r != nil || err != nil {
+			if r, err := rereadBy(ctx, entries, deeper, operand, least); r != nil || err != nil {
 				return r, err
 			}
 		}

@@ -251,12 +251,19 @@ func second(s *search, first hypothesis) error {
 		if o.statement != nil {
 			continue
 		}
-		then := spelt(again, o.hypothesis)
-		then.First = key
-		h := s.hypothesis(then)
-		h.solved = max(h.solved, o.solved)
-		if err := s.try(h); err != nil {
-			return err
+		// The second mistake may be the only one: of two numbers of a step, the second replaces the first.
+		found := len(s.found)
+		for _, earlier := range []Earlier{"", key} {
+			then := spelt(again, o.hypothesis)
+			then.First = earlier
+			h := s.hypothesis(then)
+			h.solved = max(h.solved, o.solved)
+			if err := s.try(h); err != nil {
+				return err
+			}
+			if len(s.found) > found {
+				break
+			}
 		}
 	}
 	return nil

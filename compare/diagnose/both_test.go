@@ -116,3 +116,23 @@ func TestOneNumberEverywhereIsNoOrderOfChannels(t *testing.T) {
 		t.Errorf("two mistakes are said to be %v, error %v", two, err)
 	}
 }
+
+// The second mistake may replace the first. Newton's method does not find the number from the right one, with which all values are 0, and finds it from
+// another number: that is one mistake, not two.
+func TestTwoNumbersOfOneStepAreOneMistake(t *testing.T) {
+	cut := &madeOf{func(b *program.Builder, in, _ []program.Var) program.Var {
+		c := b.Scalar("cutoff", 100)
+		return b.Max(b.Literal(0), b.Mul("product", c, b.Sub("difference", in[0], b.Mul("square", c, c))))
+	}}
+	m, e := computed(t, cut, func(x float64) float64 { return max(0, f32(f32(1.13)*f32(x-f32(f32(1.13)*f32(1.13))))) })
+	f := named(t, m, e)
+	if !f.Named() {
+		var err error
+		if f, err = diagnose.FindTwo(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if is := f.Mistake.String(); is != "the factor is 1.13" {
+		t.Errorf("%q", is)
+	}
+}

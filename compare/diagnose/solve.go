@@ -1,11 +1,9 @@
 package diagnose
 
 import (
-	"fmt"
 	"iter"
 	"math"
 	"slices"
-	"strconv"
 
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/order/op"
@@ -195,60 +193,9 @@ func solveFamily(s *search, f family, yield func(Mistake) bool) bool {
 // negligible is a fraction of the right number. Before a solved number below this fraction, the search tries 0.
 const negligible = 1e-6
 
-// overRoots returns 1/√n if a solved number is 1/√n for a whole number n, and if the right number is 1/√m for a different whole number m. Scales of
-// attention are such numbers.
-func overRoots(x, old float64) []number {
-	n, right := math.Round(1/(x*x)), math.Round(1/(old*old))
-	if !(n > 1 && n < mostUnderRoot && right > 1 && n != right) || math.Abs(right*old*old-1) > 1e-6 || math.Abs(n*x*x-1) > 1e-5 || x*old < 0 {
-		return nil
-	}
-	return []number{{value: math.Copysign(1/math.Sqrt(n), x), words: fmt.Sprintf("1/√%g", n), own: true}}
-}
-
-// mostUnderRoot is the largest whole number that is looked for under a root. The roots of larger numbers are too near to each other.
-const mostUnderRoot = 2048
-
 // editWith makes the edit of an entry with a number of a family.
 func editWith(s *search, f family, e *Entry, x float64) *program.Edited {
 	return s.apply(f.of(number{value: x}), e)
-}
-
-// candidates lists the numbers that a solved number may stand for: numbers of the configuration, then decimals with more and more digits.
-func (s *search) candidates(x, low, high float64) []number {
-	var all []number
-	if low <= 0 && high >= 0 {
-		all = append(all, number{})
-	}
-	if low <= high {
-		for _, n := range s.numbers {
-			if n.value >= low && n.value <= high {
-				all = append(all, n)
-			}
-		}
-		for d := 1; d <= 8; d++ {
-			v, err := strconv.ParseFloat(strconv.FormatFloat(low/2+high/2, 'e', d-1, 64), 64)
-			if err == nil && v >= low && v <= high {
-				all = append(all, number{value: v})
-				break
-			}
-		}
-	}
-	for _, n := range s.numbers {
-		if math.Abs(n.value/x-1) < 0.02 {
-			all = append(all, n)
-		}
-	}
-	digits := 4
-	if s.first.Call.DType == hooks.F32 {
-		digits = 8
-	}
-	for d := 1; d <= digits; d++ {
-		v, err := strconv.ParseFloat(strconv.FormatFloat(x, 'e', d-1, 64), 64)
-		if err == nil && !slices.ContainsFunc(all, func(n number) bool { return n.value == v }) {
-			all = append(all, number{value: v})
-		}
-	}
-	return all
 }
 
 const (

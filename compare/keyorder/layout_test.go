@@ -5,11 +5,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/keyorder"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/ordertest"
+	"github.com/tracediff/tracediff/order/program"
 )
 
 // rolled moves the slots of an axis of a tensor by one: the oldest comes last, as in a ring buffer that has just written its first slot again.
@@ -80,5 +82,50 @@ func TestOneOrderForKeysAndValues(t *testing.T) {
 	})
 	if slots, err := keyorder.New(wrong, list).Slots(order.Node{Entry: list.Index(layer + "keys"), Pass: 1}); err != nil || slots != nil {
 		t.Errorf("%v, %v", slots, err)
+	}
+}
+
+// The order of keys without a tensor is found by the probabilities of attention. Two wrong keys, one of them like the other by chance, are no order.
+func TestOrderOfKeysByProbabilities(t *testing.T) {
+	const name = "layers.0.self_attn.probs"
+	right := testengine.OpenGolden(t, "golden/gemma3-tiny/decode.float32.safetensors")
+	_, list := ordertest.Embedded(t, "gemma3-tiny")
+	n := order.Node{Entry: list.Index(name), Pass: 1}
+	want, err := right.Value(1, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := want.Shape[len(want.Shape)-1]
+	const first, second = 1, 3
+	for row := 0; row < len(want.Data); row += keys {
+		want.Data[row+second] = want.Data[row+first] / 100
+	}
+	for what, c := range map[string]struct {
+		first, second float64 // what the two keys have of the right first: 1 and 0.01 in the usual order
+		found         bool
+	}{
+		"two keys are exchanged":                        {0.01, 1, true},
+		"one is like the other, which is like none":     {0.05, 0.97, false},
+		"both are wrong, and neither is like the other": {0.5, 0.4, false},
+	} {
+		l := keyorder.New(testengine.Rewritten(t, right, func(m *capture.Manifest) { m.Entries = []string{name} }, func(_ string, e hooks.Event) []hooks.Event {
+			if e.Name != name {
+				return nil
+			}
+			if e.Pass == 1 {
+				values := slices.Clone(want.Data)
+				for row := 0; row < len(values); row += keys {
+					a := values[row+first]
+					values[row+first], values[row+second] = c.first*a, c.second*a
+				}
+				e.Tensor = testengine.Fire(name, e.Tensor.DType, e.Tensor.Shape, values...).Tensor
+			}
+			return []hooks.Event{e}
+		}), list)
+		l.Expect = func(order.Node) (program.Value, error) { return want, nil }
+		slots, err := l.Slots(n)
+		if err != nil || (slots != nil) != c.found || c.found && (slots[first] != second || slots[second] != first) {
+			t.Errorf("%s: %v, %v", what, slots, err)
+		}
 	}
 }

@@ -1,0 +1,85 @@
+package diagnose
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/floats"
+)
+
+// A number that is solved from the elements is near the number of the port, and is not that number: elements are rounded. What it may stand for is tried.
+
+// candidates lists the numbers that a solved number may stand for: numbers of the configuration, then decimals with more and more digits.
+func (s *search) candidates(x, low, high float64) []number {
+	var all []number
+	if low <= 0 && high >= 0 {
+		all = append(all, number{})
+	}
+	if low <= high {
+		for _, n := range s.numbers {
+			if n.value >= low && n.value <= high {
+				all = append(all, n)
+			}
+		}
+		for d := 1; d <= 8; d++ {
+			v, err := strconv.ParseFloat(strconv.FormatFloat(low/2+high/2, 'e', d-1, 64), 64)
+			if err == nil && v >= low && v <= high {
+				all = append(all, number{value: v})
+				break
+			}
+		}
+	}
+	for _, n := range s.numbers {
+		if math.Abs(n.value/x-1) < 0.02 {
+			all = append(all, n)
+		}
+	}
+	digits, dtype := 4, s.first.Call.DType
+	if dtype == hooks.F32 {
+		digits = 8
+	}
+	add := func(v float64) {
+		if !slices.ContainsFunc(all, func(n number) bool { return n.value == v }) {
+			all = append(all, number{value: v})
+		}
+	}
+	for d := 1; d <= digits; d++ {
+		if v, err := strconv.ParseFloat(strconv.FormatFloat(x, 'e', d-1, 64), 64); err == nil {
+			add(v)
+		}
+	}
+	if dtype != hooks.F32 {
+		for _, v := range castNumbers(dtype, x) {
+			add(v)
+		}
+	}
+	return all
+}
+
+// castNumbers lists the numbers with fewest digits that are rounded to the number of dtype d nearest to x, or to one of its neighbours: the number of an engine
+// with constants in d. Roundings within the program move the solved number x by about a unit of d.
+func castNumbers(d hooks.DType, x float64) []float64 {
+	_, exponent := math.Frexp(x)
+	unit, all := math.Ldexp(floats.Unit(d), exponent), []float64(nil)
+	for _, k := range []float64{0, -1, 1} {
+		v := floats.Round(d, x) + k*unit
+		all = append(all, shortest(v-unit/2, v+unit/2))
+	}
+	return all
+}
+
+// overRoots returns 1/√n if a solved number is 1/√n for a whole number n, and if the right number is 1/√m for a different whole number m. Scales of
+// attention are such numbers.
+func overRoots(x, old float64) []number {
+	n, right := math.Round(1/(x*x)), math.Round(1/(old*old))
+	if !(n > 1 && n < mostUnderRoot && right > 1 && n != right) || math.Abs(right*old*old-1) > 1e-6 || math.Abs(n*x*x-1) > 1e-5 || x*old < 0 {
+		return nil
+	}
+	return []number{{value: math.Copysign(1/math.Sqrt(n), x), words: fmt.Sprintf("1/√%g", n), own: true}}
+}
+
+// mostUnderRoot is the largest whole number that is looked for under a root. The roots of larger numbers are too near to each other.
+const mostUnderRoot = 2048
