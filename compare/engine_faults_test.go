@@ -26,6 +26,10 @@ func (h *faultTally) add(p testengine.Planted, r *compare.Result) string {
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		z := row.Isolated
+		if z != nil && z.Outcome == isolate.Bug && p.Guilty[row.Key()] == 0 {
+			h.elsewhere++
+			return fmt.Sprintf("%s is accused, and it is what it would be without the fault", row.Key())
+		}
 		wrong := z != nil && z.Outcome == isolate.Bug || z == nil && row.Verdict == compare.Mismatch && !row.Derived
 		if wrong && first == nil {
 			first = row
@@ -101,13 +105,13 @@ var namesOf = map[string][]string{
 	"mean taken off": {"LayerNorm"}, "erf for tanh": {"the activation is gelu, not gelu_tanh"}, "tanh for erf": {"the activation is gelu_tanh, not gelu"},
 	"SiLU for GELU": {"the activation is silu, not gelu_tanh"}, "GELU for SiLU": {"the activation is gelu_tanh, not silu"},
 	"no soft cap": {"missing"}, "hard threshold": {"are not reduced by the cutoff"}, "deviation taken off": {"a difference, not a sum"},
-	"no tanh": {"missing"}, "one factor missing": {"missing"}, "scaled by another size": {"the factor"}, "scaled twice": {"applied twice", "the factor is"},
+	"no tanh": {"missing"}, "one factor missing": {"missing"}, "scaled by another size": {"the factor", "is multiplied by"}, "scaled twice": {"applied twice", "the factor is"},
 	"heads read tiled": {"tiled"}, "cos for sin": {"exchanged"}, "interleaved pairs": {"interleaved RoPE"},
-	"another theta": {"theta is", "the base"}, "one key too many": {"one future key"}, "window too wide": {"the window is", "has a sliding window"},
+	"another theta": {"theta is", "theta of RoPE is", "the base"}, "one key too many": {"one future key"}, "window too wide": {"the window is", "has a sliding window"},
 	"heads not merged": {"in the wrong order", "in memory"}, "values one key off": {"is shifted by"}, "no bias": {"bias"},
-	"rows one off": {"is shifted by", "channel"}, "one row twice": {"row 1 is row 0", "channel 1 is channel 0"}, "a column dropped": {"is 0"},
+	"rows one off": {"is shifted by", "channel", "rows 0 to"}, "one row twice": {"row 1 is row 0", "channel 1 is channel 0"}, "a column dropped": {"is 0", "0 at input 0", "by 0 at channel 0"},
 	"no residual": {"is not added", "missing"}, "sum not scaled": {"missing"}, "not rescaled": {"missing"}, "coefficient without 1": {"the +1 is missing"},
-	"another layer's input": {"is shifted by", "reads layer"}, "rows of other tokens": {"takes the embedding row"}, "times 1.01": {"multiplied by 1.01"}, "clamped": {"clamped"}, "channels zero": {"0"},
+	"another layer's input": {"is shifted by", "reads layer"}, "rows of other tokens": {"takes the embedding row", "has the row of id"}, "times 1.01": {"multiplied by 1.01"}, "clamped": {"clamped"}, "channels zero": {"0"},
 	"constant not rounded": {"is not rounded to"},
 }
 

@@ -39,7 +39,7 @@ type MajorityThresholds struct {
 	// Share is the share of the entries that has to be exceeded. At exactly Share the form is decided only if one mistake explains all other entries.
 	// Null hypothesis: the explained entries are the exception, such as layers of another kind, and the suspects are as the engine computes.
 	// Statistic: explained entries / entries of the form; of an entry with many tokens, explained tokens / tokens; of a trace that may have been
-	// rounded on writing, explained entries / entries that transformers' arithmetic does not explain.
+	// been computed in more digits, explained entries / unexplained entries of a place in a layer, and explained places / places.
 	// Rate: 0 for a mistake in fewer than half of the entries; a mistake in most entries is not decided by a majority. In the
 	// bug bench a right entry is a suspect for 0 of the 336 mistakes with a form that a majority decides: below 0.9 %. With Share 0.4 it is 0 of 134, with 0.25
 	// 0 of 135; but the bench has one arithmetic in a form.

@@ -19,11 +19,11 @@ const (
 	widerLooked  = 256
 )
 
-// ComputedWider reports whether a float32 trace was computed in double precision and stored as float32. That is so where
-// inputs within half a unit of what was captured, in transformers' arithmetic, give most of the entries that the captured
-// inputs do not give; and where they give as many elements and rows as any arithmetic has to show of entries that are a single
-// step, such as a sum of two tensors, in two places of a layer: these have nothing else to be computed from. It is a property of the
-// whole trace, never of an entry. In 16 bits half a unit hides mistakes, and nothing is asked.
+// ComputedWider reports whether a float32 trace was computed in double precision and stored as float32. It is a property of the whole trace, never of an
+// entry, and has two conditions. Inputs within half a unit of what was captured, in transformers' arithmetic, give most of the entries of most places in a
+// layer that the captured inputs do not give: places are counted, since a mistake in one place makes wrong entries in all layers and passes. And in two
+// places at least, they give as many elements and rows as any arithmetic has to show of entries that are a single step, such as a sum of two tensors: these
+// have nothing else to be computed from. In 16 bits half a unit hides mistakes, and nothing is asked.
 func (k *Forms) ComputedWider(ctx context.Context) (bool, error) {
 	if k.I.Env().DType != hooks.F32 {
 		return false, nil
@@ -37,7 +37,7 @@ func lookWider(ctx context.Context, i *isolate.Isolator) (bool, error) {
 	for _, name := range forms.Names {
 		nodes = append(nodes, forms.Nodes[name]...)
 	}
-	left, explained := 0, 0
+	left, in := 0, votes{}
 	var given []*isolate.Evidence
 	look := func(n order.Node) error {
 		e, gives, err := GivenWider(ctx, i, n)
@@ -45,8 +45,8 @@ func lookWider(ctx context.Context, i *isolate.Isolator) (bool, error) {
 			return err
 		}
 		left++
+		in.add(e, gives)
 		if gives {
-			explained++
 			if edit.Single(e.Formula.Program) {
 				given = append(given, e)
 			}
@@ -61,7 +61,7 @@ func lookWider(ctx context.Context, i *isolate.Isolator) (bool, error) {
 		}
 	}
 	for _, n := range nodes[some:] {
-		if !mostOf(explained, left) || proven(given) && kinds(given) >= thresholds.Wider.Places {
+		if !in.most() || proven(given) && kinds(given) >= thresholds.Wider.Places {
 			break
 		}
 		if single, err := isSingle(i, n); err != nil {
@@ -73,7 +73,31 @@ func lookWider(ctx context.Context, i *isolate.Isolator) (bool, error) {
 			return false, err
 		}
 	}
-	return mostOf(explained, left) && proven(given) && kinds(given) >= thresholds.Wider.Places, nil
+	return in.most() && proven(given) && kinds(given) >= thresholds.Wider.Places, nil
+}
+
+// votes counts, by place in a layer, the entries that transformers' arithmetic does not explain, and those of them that wider inputs give.
+type votes map[string]*struct{ left, given int }
+
+func (v votes) add(e *isolate.Evidence, given bool) {
+	role := isolate.RoleOf(e.Entry)
+	if v[role] == nil {
+		v[role] = &struct{ left, given int }{}
+	}
+	if v[role].left++; given {
+		v[role].given++
+	}
+}
+
+// most reports whether wider inputs give most of the entries of most places.
+func (v votes) most() bool {
+	places := 0
+	for _, of := range v {
+		if mostOf(of.given, of.left) {
+			places++
+		}
+	}
+	return mostOf(places, len(v))
 }
 
 // GivenWider returns an entry that transformers' arithmetic does not explain, and whether wider inputs explain the entry. For any other entry it returns nil.

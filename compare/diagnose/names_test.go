@@ -336,6 +336,35 @@ func TestNumbersOfOneSizeAreOneName(t *testing.T) {
 	}
 }
 
+// A factor in front of a norm acts as epsilon does. Clearly different factors give the values, and one epsilon, or what is next to it: that comes first.
+func TestAnEpsilonComesBeforeFactorsInFrontOfTheNorm(t *testing.T) {
+	m := model(t)
+	o := normOf8()
+	o.op = &madeOf{func(b *program.Builder, in, w []program.Var) program.Var {
+		x := b.Mul("scaled", in[0], b.Scalar("scale", 0.1))
+		mean := b.Mean("mean", b.Mul("square", x, x))
+		return b.Mul("weight", b.Mul("normed", x, b.Rsqrt("rsqrt", b.Add("+eps", mean, b.Scalar("eps", 1e-6)))), w[0])
+	}}
+	for i := range o.in[0].Data { // rows as small as the root of epsilon
+		o.in[0].Data[i] *= 1e-2
+	}
+	with := func(eps float64) func(in [][]float64, y []float64) {
+		return func(in [][]float64, y []float64) {
+			scaled := make([]float64, len(in[0]))
+			for i, v := range in[0] {
+				scaled[i] = v / 10
+			}
+			copy(y, normed(scaled, o.matrix[0], eps))
+		}
+	}
+	e := o.made(t, m, with(0.8e-7))
+	h := e.Judge.(*honest)
+	e.Judge = &vague{*h, o.made(t, m, with(1.6e-7)).Judge.(*honest).y}
+	if f := named(t, m, e); len(f.Undecided) == 0 || f.Undecided[0].What != "epsilon is 1e-07 (or 1.19209e-07)" {
+		t.Errorf("%q, or %v", f.What, f.Undecided)
+	}
+}
+
 // A power of ten that may as well be a number near it has both said.
 func TestPowersOfTenAreSaidWithWhatIsNearThem(t *testing.T) {
 	m := model(t)

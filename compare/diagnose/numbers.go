@@ -130,7 +130,7 @@ func equalNumbers(t *edit.StepIndex, numbers []int, i int) [][]edit.Place {
 // first; if the rounded number gives nothing, numberAt yields the number without rounding.
 func numberAt(s *search, t *edit.StepIndex, i int, at []edit.Place, n number, yield func(Mistake) bool) bool {
 	st, dtype := &t.Steps[i], s.first.Call.DType
-	if nearNumber(s, st.Number().Value, n.value) || s.cautious && (st.Round == program.Model || !powerOfTen(n.value/st.Number().Value)) {
+	if nearNumber(s, st.Number().Value, n.value) || s.cautious && (st.Round == program.Model || !powerTried(n.value/st.Number().Value)) {
 		return true
 	}
 	m, before := otherConstant(s.subject, s.first, i, n, at...), len(s.found)
@@ -204,11 +204,12 @@ func literals(s *search) iter.Seq[Mistake] {
 	}
 }
 
-// powerOfTen reports whether a ratio is 0 or a power of ten, up to the largest that is tried.
+// powerOfTen reports whether a number is 0 or a power of ten.
 func powerOfTen(x float64) bool {
-	if x == 0 {
-		return true
-	}
-	k := math.Round(math.Log10(x))
-	return math.Abs(k) <= powers && math.Abs(x/math.Pow10(int(k))-1) < 1e-9
+	return x == 0 || x > 0 && math.Abs(x/math.Pow10(int(math.Round(math.Log10(x))))-1) < 1e-9
+}
+
+// powerTried reports whether a ratio of two numbers is 0 or a power of ten that is tried.
+func powerTried(ratio float64) bool {
+	return powerOfTen(ratio) && (ratio == 0 || math.Abs(math.Log10(ratio)) < powers+0.5)
 }
