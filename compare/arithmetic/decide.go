@@ -77,6 +77,11 @@ func (f *Form) Decide(ctx context.Context) error {
 // form if it explains more than half of the entries, and at least two. If it explains exactly half, the other half
 // also needs an arithmetic or a mistake. The parameter given has the arithmetics tried before.
 func (f *Form) majority(ctx context.Context, left []*isolate.Evidence, given []ranked) error {
+	more, err := f.givenInHull(ctx)
+	if err != nil {
+		return err
+	}
+	given = append(given, more...)
 	for _, e := range samples(left) {
 		if len(f.Entries) == 1 { // the search before has tried the only entry
 			break
@@ -104,8 +109,9 @@ func (f *Form) majority(ctx context.Context, left []*isolate.Evidence, given []r
 		return nil
 	}
 	// Two proven arithmetics explain the form even if each has only half of the entries.
-	if f.Second, err = f.secondOf(ctx, own, suspects); f.Second != nil || err != nil {
-		f.Own = own
+	explained, err := f.second(ctx, own, suspects)
+	if f.Second != nil || err != nil {
+		f.Own, f.HasSuspects, f.held = own, explained < len(suspects), held+explained
 		return err
 	}
 	if halfOf(held, len(f.Entries)) {
@@ -121,6 +127,54 @@ func (f *Form) majority(ctx context.Context, left []*isolate.Evidence, given []r
 		f.thin, err = tooThin(ctx, own, suspects)
 	}
 	return err
+}
+
+// givenInHull looks for the arithmetic of the entries that some choice of roundings gives, if these are most of the entries. The other entries are wrong in
+// every arithmetic, and hide the one of the rest. The result has the arithmetics that explain the panel of this search.
+func (f *Form) givenInHull(ctx context.Context) ([]ranked, error) {
+	inside, err := inHull(ctx, f.Entries)
+	if err != nil {
+		return nil, err
+	}
+	left := withRest(inside)
+	if len(left) == 0 || len(inside) == len(f.Entries) || !decides(len(inside), len(f.Entries)) {
+		return nil, nil
+	}
+	s := newSearch(left, inside)
+	s.carry = f.carry
+	_, err = s.find(ctx)
+	f.stopped = f.stopped || s.stopped
+	return s.given, err
+}
+
+// inHull lists the entries that some choice of roundings gives.
+func inHull(ctx context.Context, all []*isolate.Evidence) (inside []*isolate.Evidence, err error) {
+	for _, e := range all {
+		in := len(e.Left) == 0
+		if !in {
+			if in, err = e.InHull(ctx); err != nil {
+				return nil, err
+			}
+		}
+		if in {
+			inside = append(inside, e)
+		}
+	}
+	return inside, nil
+}
+
+// second finds the second arithmetic of a form: of all suspects, or else of the suspects that some choice of roundings gives. The others are wrong in any
+// arithmetic. It returns how many suspects the second arithmetic explains.
+func (f *Form) second(ctx context.Context, own *isolate.Arithmetic, suspects []*isolate.Evidence) (explained int, err error) {
+	if f.Second, err = f.secondOf(ctx, own, suspects); f.Second != nil || err != nil {
+		return len(suspects), err
+	}
+	inside, err := inHull(ctx, suspects)
+	if len(inside) == 0 || len(inside) == len(suspects) || err != nil {
+		return 0, err
+	}
+	f.Second, err = f.secondOf(ctx, own, inside)
+	return len(inside), err
 }
 
 // secondOf finds the arithmetic of the entries not given by the form's own, or nil. The proof needs as much

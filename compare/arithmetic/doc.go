@@ -15,7 +15,8 @@
 //     with one changed site at a time.
 //  6. Proof. An arithmetic that explains all entries needs enough elements unexplained by transformers' arithmetic,
 //     see [Thresholds]. An arithmetic that explains most entries belongs to the form, and the other entries are
-//     suspect or have a second arithmetic.
+//     suspect or have a second arithmetic. Entries that no choice of roundings gives are wrong in any arithmetic, so
+//     both are looked for without these entries, too.
 //  7. Verdict. If the form's own entries are too little evidence, the passes of the other kind, both kinds together,
 //     and the habits proven by other forms decide.
 //

@@ -150,7 +150,7 @@ type Form struct {
 	account  isolate.Account
 	Entries  []*isolate.Evidence
 	others   []order.Node // entries that were not looked at
-	held     int          // how many entries Own explains, if it has suspects
+	held     int          // how many entries Own and Second explain, if there are suspects
 	Verdict
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // The trace's entries are looked at until widerEntries are left by transformers' arithmetic, or widerLooked have been looked at. If
-// these show too little, entries of a single step are, until they show enough: they cost least.
+// these show too little, and wider inputs give one at least, entries of a single step are, until they show enough: they cost least.
 const (
 	widerEntries = 32
 	widerLooked  = 256
@@ -37,7 +37,7 @@ func lookWider(ctx context.Context, i *isolate.Isolator) (bool, error) {
 	for _, name := range forms.Names {
 		nodes = append(nodes, forms.Nodes[name]...)
 	}
-	left, in := 0, votes{}
+	left, explained, in := 0, 0, votes{}
 	var given []*isolate.Evidence
 	look := func(n order.Node) error {
 		e, gives, err := GivenWider(ctx, i, n)
@@ -47,12 +47,14 @@ func lookWider(ctx context.Context, i *isolate.Isolator) (bool, error) {
 		left++
 		in.add(e, gives)
 		if gives {
+			explained++
 			if edit.Single(e.Formula.Program) {
 				given = append(given, e)
 			}
 		}
 		return nil
 	}
+	shown := func() bool { return in.most() && proven(given) && kinds(given) >= thresholds.Wider.Places }
 	nodes = isolate.Permuted(nodes, isolate.Scattered(len(nodes)))
 	some := min(widerLooked, len(nodes))
 	for looked := 0; looked < some && left < widerEntries; looked++ {
@@ -61,7 +63,7 @@ func lookWider(ctx context.Context, i *isolate.Isolator) (bool, error) {
 		}
 	}
 	for _, n := range nodes[some:] {
-		if !in.most() || proven(given) && kinds(given) >= thresholds.Wider.Places {
+		if explained == 0 || shown() {
 			break
 		}
 		if single, err := isSingle(i, n); err != nil {
@@ -73,7 +75,7 @@ func lookWider(ctx context.Context, i *isolate.Isolator) (bool, error) {
 			return false, err
 		}
 	}
-	return in.most() && proven(given) && kinds(given) >= thresholds.Wider.Places, nil
+	return shown(), nil
 }
 
 // votes counts, by place in a layer, the entries that transformers' arithmetic does not explain, and those of them that wider inputs give.

@@ -160,15 +160,9 @@ func turned(got, want []float64, n int) []int {
 }
 
 // assigned returns the slots of keys in any order, as [turned] does for a ring buffer: each key takes the nearest slot. It returns nil if two
-// keys would take one slot, or if half of the keys that are not in their own slot are not like the slots that they take. Of two wrong keys, one may be like the
-// other by chance.
+// keys would take one slot.
 func assigned(got, want []float64, n int) []int {
-	const (
-		much = 0.01
-		most = 1 << 28
-		// small is the part of a mean key that roundings may leave of a key with next to no probability.
-		small = 1e-4
-	)
+	const much, most = 0.01, 1 << 28
 	if n < 2 || len(got) > most/n {
 		return nil
 	}
@@ -181,7 +175,6 @@ func assigned(got, want []float64, n int) []int {
 		return sum
 	}
 	slots, taken := make([]int, n), make([]bool, n)
-	moved, alike, mean := 0, 0, squares(want, 0, 1)/float64(n)
 	var asTheyLie, all float64
 	for key := range slots {
 		own := distance(key, key, math.Inf(1))
@@ -199,25 +192,11 @@ func assigned(got, want []float64, n int) []int {
 		}
 		slots[key], taken[at] = at, true
 		all += best
-		if at != key {
-			moved++
-			if best <= much*(squares(want, key, n)+small*mean) {
-				alike++
-			}
-		}
 	}
-	if !(all < much*asTheyLie) || 2*alike <= moved {
+	if !(all < much*asTheyLie) {
 		return nil
 	}
 	return slots
-}
-
-// squares sums the squares of every step-th value, from one on.
-func squares(values []float64, from, step int) (sum float64) {
-	for i := from; i < len(values); i += step {
-		sum += float64(values[i] * values[i])
-	}
-	return sum
 }
 
 // ring reports whether slots are those of a ring buffer: from some slot on to the end, then from the start.
