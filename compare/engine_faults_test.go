@@ -135,6 +135,7 @@ var hardEngines = []int{
 	442, // a norm that no roundings give, in steps of few elements: it hid the arithmetic of the other norms
 	503, // the same in an engine with two arithmetics
 	608, // a column dropped in one layer of a trace of double precision
+	654, // too few elements to show the arithmetic of a right entry
 }
 
 // A mistake inside an engine that has an arithmetic of its own is found where it is, and is not taken for an arithmetic.

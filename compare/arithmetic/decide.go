@@ -77,7 +77,7 @@ func (f *Form) Decide(ctx context.Context) error {
 // form if it explains more than half of the entries, and at least two. If it explains exactly half, the other half
 // also needs an arithmetic or a mistake. The parameter given has the arithmetics tried before.
 func (f *Form) majority(ctx context.Context, left []*isolate.Evidence, given []ranked) error {
-	more, err := f.givenInHull(ctx)
+	more, maybe, err := f.givenInHull(ctx)
 	if err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func (f *Form) majority(ctx context.Context, left []*isolate.Evidence, given []r
 		}
 		return err
 	}
-	f.Own, f.HasSuspects, f.held = own, true, held
+	f.Own, f.HasSuspects, f.held, f.unproven = own, true, held, maybe
 	if held < thresholds.Proof.Elements*len(suspects) { // else own explains too many entries to be doubted
 		f.thin, err = tooThin(ctx, own, suspects)
 	}
@@ -130,21 +130,22 @@ func (f *Form) majority(ctx context.Context, left []*isolate.Evidence, given []r
 }
 
 // givenInHull looks for the arithmetic of the entries that some choice of roundings gives, if these are most of the entries. The other entries are wrong in
-// every arithmetic, and hide the one of the rest. The result has the arithmetics that explain the panel of this search.
-func (f *Form) givenInHull(ctx context.Context) ([]ranked, error) {
+// every arithmetic, and hide the one of the rest. The result has the arithmetics that explain the panel of this search, and the one that explains all of
+// these entries, or nil.
+func (f *Form) givenInHull(ctx context.Context) (given []ranked, all *isolate.Arithmetic, err error) {
 	inside, err := inHull(ctx, f.Entries)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	left := withRest(inside)
 	if len(left) == 0 || len(inside) == len(f.Entries) || !decides(len(inside), len(f.Entries)) {
-		return nil, nil
+		return nil, nil, nil
 	}
 	s := newSearch(left, inside)
 	s.carry = f.carry
-	_, err = s.find(ctx)
+	all, err = s.find(ctx)
 	f.stopped = f.stopped || s.stopped
-	return s.given, err
+	return s.given, all, err
 }
 
 // inHull lists the entries that some choice of roundings gives.

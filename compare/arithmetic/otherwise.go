@@ -18,11 +18,11 @@ func (k *Forms) Otherwise(ctx context.Context, t *isolate.Trial, c *isolate.Cert
 			return e.j, e.left, true, err
 		}
 	}
+	if open, err := e.byUnproven(ctx); open || err != nil {
+		return e.j, nil, false, err
+	}
 	if e.form.Own != nil && !e.form.thin {
 		return e.j, e.left, true, nil
-	}
-	if open, err := e.byTables(ctx); open || err != nil {
-		return e.j, nil, false, err
 	}
 	open, err := e.byRoundings(ctx)
 	return e.j, e.left, !open, err
@@ -130,8 +130,8 @@ func (e *explanation) byOtherEntries(ctx context.Context) (bool, error) {
 	return e.by(ctx, beyond.Second)
 }
 
-// byTables reports whether another way of making tables, which the entries do not prove, may explain the entry.
-func (e *explanation) byTables(ctx context.Context) (bool, error) {
+// byUnproven reports whether an arithmetic that the entries do not prove may explain the entry.
+func (e *explanation) byUnproven(ctx context.Context) (bool, error) {
 	if e.form.unproven == nil {
 		return false, nil
 	}

@@ -168,8 +168,8 @@ type Verdict struct {
 	// Own is the arithmetic of the form, transformers' or another; nil if no arithmetic holds for most entries.
 	// Second is the arithmetic of the remaining entries, or nil.
 	Own, Second *isolate.Arithmetic
-	// unproven is a way of making tables that explains all entries, but the entries show too few elements to tell the way from a mistake. What the way explains
-	// is neither right nor wrong.
+	// unproven explains all entries, or all that some choice of roundings gives, but the entries show too few elements to tell this arithmetic from a mistake:
+	// a way of making tables, or any arithmetic if Own has suspects. What it explains is neither right nor wrong.
 	unproven *isolate.Arithmetic
 	// Wrong is the change to the operation that explains all entries, where no arithmetic does.
 	Wrong Mistake
