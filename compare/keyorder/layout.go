@@ -276,7 +276,7 @@ func (l *Layout) byScores(c *cached, pass int) ([]int, error) {
 		if slots == nil {
 			slots = assigned(got.Data, want.Data, keys)
 		}
-		if slots != nil && !l.follows(c, n, slots) {
+		if slots != nil && l.moves(c, n, slots) {
 			return nil, nil
 		}
 		return slots, nil
@@ -284,28 +284,25 @@ func (l *Layout) byScores(c *cached, pass int) ([]int, error) {
 	return nil, nil
 }
 
-// follows reports whether the keys that a pass has kept lie in the same order as in the pass before: an engine moves no key to another slot. Without that,
-// two wrong keys, one like the other by chance, would be an order. A pass of several tokens may have put all keys into order. scores is the node that
-// the order was found in.
-func (l *Layout) follows(c *cached, scores order.Node, slots []int) bool {
+// moves reports whether keys lie in another order than in the pass before although the cache has only grown: it has dropped no key, and no slot was used again.
+// No engine does that. Two wrong keys, each like the other by chance, seem to. scores is the node that the order was found in.
+func (l *Layout) moves(c *cached, scores order.Node, slots []int) bool {
 	e := &l.List.Entries[scores.Entry]
 	before, ok := l.trace.Lookup(scores.Pass-1, e.Name)
 	if !ok || len(before.Shape) != len(e.Axes) {
-		return true
+		return false
 	}
 	rec, _ := l.trace.Lookup(scores.Pass, e.Name)
-	held, kept := before.Shape[KeyAxis(e)], len(slots)-rec.Shape[KeyAxis(e)-1]
-	old := c.slots[scores.Pass-1]
-	if kept > held || old != nil && len(old) != held {
-		return true
+	held, old := before.Shape[KeyAxis(e)], c.slots[scores.Pass-1]
+	if held != len(slots)-rec.Shape[KeyAxis(e)-1] || old != nil && len(old) != held {
+		return false
 	}
-	for i := 1; i < kept; i++ {
-		was := held - kept + i // of the pass before, in the order of keys
-		if (slots[i-1] < slots[i]) != (old == nil || old[was-1] < old[was]) {
-			return false
+	for i := 1; i < held; i++ {
+		if (slots[i-1] < slots[i]) != (old == nil || old[i-1] < old[i]) {
+			return true
 		}
 	}
-	return true
+	return false
 }
 
 // grown is what the keys of a pass should be: the last of the pass before, then the new ones. nil when these were not captured.
