@@ -1,9 +1,11 @@
 package docs_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -35,7 +37,7 @@ func TestPagesBeginWithTheirReader(t *testing.T) {
 	}
 }
 
-// What the pages say about half 8 in prose is what the table of the bench has.
+// What the pages say about half 6 and about all runs in prose is what the tables of the bench have.
 func TestFiguresOfTheBenchAgree(t *testing.T) {
 	read := func(path string) string {
 		data, err := os.ReadFile(path)
@@ -44,21 +46,28 @@ func TestFiguresOfTheBenchAgree(t *testing.T) {
 		}
 		return strings.Join(strings.Fields(string(data)), " ")
 	}
-	bench, evidence := read("results/bench.md"), read("evidence.md")
-	share := func(level, dtype string) string {
-		m := regexp.MustCompile(`\| 8 \| named at level ` + level + `, ` + dtype + ` \|[^|]*\| [^|]*\(([0-9.]+ %)\) \|`).FindStringSubmatch(bench)
+	bench, evidence, readme := read("results/bench.md"), read("evidence.md"), read("../README.md")
+	_, half, _ := strings.Cut(bench, "## Half 6 In transformers' own arithmetic:")
+	named := func(dtype string) string { // of runs, located, named
+		m := regexp.MustCompile(`\| ` + dtype + ` \| 3 \|[^|]*\|[^|]*\| [^|(]*\(([0-9.]+ %)\) \|`).FindStringSubmatch(half)
 		if m == nil {
-			t.Fatalf("no goal of level %s in %s", level, dtype)
+			t.Fatalf("half 6 has no row of %s at level 3", dtype)
 		}
 		return m[1]
 	}
-	at3 := "named at level 3: " + share("3", "float32") + " in float32, " + share("3", "bfloat16") + " in bfloat16"
-	for _, want := range []string{at3, "at level 2: " + share("2", "float32") + " and " + share("2", "bfloat16")} {
-		if !strings.Contains(bench, want) {
-			t.Errorf("bench.md does not say %q", want)
-		}
-	}
-	if !strings.Contains(evidence, at3) {
+	if at3 := "named at level 3: " + named("float32") + " in float32, " + named("bfloat16") + " in bfloat16"; !strings.Contains(evidence, at3) {
 		t.Errorf("evidence.md does not say %q", at3)
+	}
+	located, runs := 0, 0
+	for _, m := range regexp.MustCompile(`located, or shown to be what roundings give \|[^|]*\| (\d+) of (\d+) `).FindAllStringSubmatch(bench, -1) {
+		n, _ := strconv.Atoi(m[1])
+		of, _ := strconv.Atoi(m[2])
+		located, runs = located+n, runs+of
+	}
+	sum := fmt.Sprintf("%d,%03d of %d,%03d", located/1000, located%1000, runs/1000, runs%1000)
+	for path, text := range map[string]string{"evidence.md": evidence, "README.md": readme} {
+		if !strings.Contains(text, sum) {
+			t.Errorf("%s does not say %q", path, sum)
+		}
 	}
 }

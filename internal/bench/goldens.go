@@ -29,7 +29,7 @@ const goldensPath = "internal/bench/testdata/goldens.txt.gz"
 const maxGoldens = 64 << 20
 
 // lastGolden is the last half that goldens have.
-const lastGolden = 8
+const lastGolden = 10
 
 // line is what is found of the entries of a role, or without a role of a run, at a level. Its cells are text, and are compared as such.
 type line struct {

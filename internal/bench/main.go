@@ -10,7 +10,7 @@
 // the earlier findings and the verdicts of names.txt.
 //
 // With -goldens no page is written. The findings of all runs are compared with the goldens, the earlier findings:
-// internal/bench/testdata/goldens.txt.gz. This takes 40 minutes of two cores. -sample takes a sample of the runs, three minutes: a
+// internal/bench/testdata/goldens.txt.gz. This takes 80 minutes of two cores. -sample takes a sample of the runs, three minutes: a
 // seed draws them, and every class of edits and every status is among them.
 //
 // A line of the goldens is what is found of one role of entries in a run at a level. These have to stay: where the fault is located, and the
