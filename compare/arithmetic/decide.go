@@ -129,9 +129,8 @@ func (f *Form) majority(ctx context.Context, left []*isolate.Evidence, given []r
 	return err
 }
 
-// givenInHull looks for the arithmetic of the entries that some choice of roundings gives, if these are most of the entries. The other entries are wrong in
-// every arithmetic, and hide the one of the rest. The result has the arithmetics that explain the panel of this search, and the one that explains all of
-// these entries, or nil.
+// givenInHull searches the arithmetic of the entries in the hull, if most entries are. An entry outside of the hull is wrong in any arithmetic, and hides the
+// arithmetic of the others. given are the arithmetics that explain the panel of this search. all explains all entries in the hull; nil if none does.
 func (f *Form) givenInHull(ctx context.Context) (given []ranked, all *isolate.Arithmetic, err error) {
 	inside, err := inHull(ctx, f.Entries)
 	if err != nil {

@@ -78,7 +78,7 @@ func lookWider(ctx context.Context, i *isolate.Isolator) (bool, error) {
 	return shown(), nil
 }
 
-// votes counts, by place in a layer, the entries that transformers' arithmetic does not explain, and those of them that wider inputs give.
+// votes has two counts for each place in a layer: entries that transformers' arithmetic does not explain, and how many of these wider inputs give.
 type votes map[string]*struct{ left, given int }
 
 func (v votes) add(e *isolate.Evidence, given bool) {
