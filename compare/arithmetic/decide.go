@@ -77,7 +77,11 @@ func (f *Form) Decide(ctx context.Context) error {
 // form if it explains more than half of the entries, and at least two. If it explains exactly half, the other half
 // also needs an arithmetic or a mistake. The parameter given has the arithmetics tried before.
 func (f *Form) majority(ctx context.Context, left []*isolate.Evidence, given []ranked) error {
-	more, maybe, err := f.givenInHull(ctx)
+	inside, err := inHull(ctx, f.Entries)
+	if err != nil {
+		return err
+	}
+	more, maybe, err := f.givenInHull(ctx, inside)
 	if err != nil {
 		return err
 	}
@@ -109,7 +113,7 @@ func (f *Form) majority(ctx context.Context, left []*isolate.Evidence, given []r
 		return nil
 	}
 	// Two proven arithmetics explain the form even if each has only half of the entries.
-	explained, err := f.second(ctx, own, suspects)
+	explained, err := f.second(ctx, own, suspects, inside)
 	if f.Second != nil || err != nil {
 		f.Own, f.HasSuspects, f.held = own, explained < len(suspects), held+explained
 		return err
@@ -129,13 +133,9 @@ func (f *Form) majority(ctx context.Context, left []*isolate.Evidence, given []r
 	return err
 }
 
-// givenInHull searches the arithmetic of the entries in the hull, if most entries are. An entry outside of the hull is wrong in any arithmetic, and hides the
+// givenInHull searches the arithmetic of the entries inside the hull, if most entries are. An entry outside of the hull is wrong in any arithmetic, and hides the
 // arithmetic of the others. given are the arithmetics that explain the panel of this search. all explains all entries in the hull; nil if none does.
-func (f *Form) givenInHull(ctx context.Context) (given []ranked, all *isolate.Arithmetic, err error) {
-	inside, err := inHull(ctx, f.Entries)
-	if err != nil {
-		return nil, nil, err
-	}
+func (f *Form) givenInHull(ctx context.Context, inside []*isolate.Evidence) (given []ranked, all *isolate.Arithmetic, err error) {
 	left := withRest(inside)
 	if len(left) == 0 || len(inside) == len(f.Entries) || !decides(len(inside), len(f.Entries)) {
 		return nil, nil, nil
@@ -163,18 +163,18 @@ func inHull(ctx context.Context, all []*isolate.Evidence) (inside []*isolate.Evi
 	return inside, nil
 }
 
-// second finds the second arithmetic of a form: of all suspects, or else of the suspects that some choice of roundings gives. The others are wrong in any
-// arithmetic. It returns how many suspects the second arithmetic explains.
-func (f *Form) second(ctx context.Context, own *isolate.Arithmetic, suspects []*isolate.Evidence) (explained int, err error) {
+// second finds the second arithmetic of a form: of all suspects, or else of the suspects inside the hull. The others are wrong in any arithmetic. It returns how
+// many suspects the second arithmetic explains.
+func (f *Form) second(ctx context.Context, own *isolate.Arithmetic, suspects, inside []*isolate.Evidence) (explained int, err error) {
 	if f.Second, err = f.secondOf(ctx, own, suspects); f.Second != nil || err != nil {
 		return len(suspects), err
 	}
-	inside, err := inHull(ctx, suspects)
-	if len(inside) == 0 || len(inside) == len(suspects) || err != nil {
-		return 0, err
+	some := slices.DeleteFunc(slices.Clone(suspects), func(e *isolate.Evidence) bool { return !slices.Contains(inside, e) })
+	if len(some) == 0 || len(some) == len(suspects) {
+		return 0, nil
 	}
-	f.Second, err = f.secondOf(ctx, own, inside)
-	return len(inside), err
+	f.Second, err = f.secondOf(ctx, own, some)
+	return len(some), err
 }
 
 // secondOf finds the arithmetic of the entries not given by the form's own, or nil. The proof needs as much

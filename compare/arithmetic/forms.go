@@ -156,7 +156,7 @@ type Form struct {
 
 // decided reports whether the form needs no evidence of other passes.
 func (f *Form) decided() bool {
-	return f.Own != nil && !f.HasSuspects || f.Wrong != nil || f.Reread != nil && !f.Reread.suspects
+	return f.Own != nil && !f.HasSuspects || f.Wrong != nil || f.Reread != nil
 }
 
 // Unexplained returns the entries with elements unexplained by transformers' arithmetic.

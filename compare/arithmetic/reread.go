@@ -25,8 +25,8 @@ type rereading struct {
 	rounded *isolate.PartlyRounded // the steps that read the operand as it was captured; nil for none
 	// Own is the arithmetic of programs that compute the operand again, in most entries of the form at least.
 	Own *isolate.Arithmetic
-	// suspects: Own leaves something of some entries. thin: it is too little to accuse them of.
-	suspects, thin bool
+	// thin: own leaves too few elements of the other entries to accuse them.
+	thin bool
 	// alike marks the rereading of one entry that reads another operand than the entries of the form do. Such a rereading has to give every element.
 	alike bool
 }
@@ -172,7 +172,7 @@ func unrounded(ctx context.Context, entries []*isolate.Evidence, operand isolate
 	if err != nil || own.Strict() || held < least || !decides(held, len(entries)) {
 		return nil, err
 	}
-	r := &rereading{operand: operand, rounded: rounded, Own: own, suspects: len(suspects) > 0}
+	r := &rereading{operand: operand, rounded: rounded, Own: own}
 	if len(suspects) > 0 && held < thresholds.Proof.Elements*len(suspects) {
 		r.thin, err = tooThin(ctx, own, suspects)
 	}

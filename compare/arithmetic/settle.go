@@ -24,15 +24,15 @@ func (k *Forms) settle(ctx context.Context, f *Form, name isolate.FormKey) (Verd
 		if all, err := f.explainedBy(ctx, together.Own, together.Second); all || err != nil {
 			return Verdict{Own: together.Own, Second: together.Second}, err
 		}
-		if together.Wrong != nil && f.Own == nil && f.Reread == nil {
+		if together.Wrong != nil && f.Own == nil {
 			return Verdict{Own: together.Own, Second: together.Second, Wrong: together.Wrong, Definite: together.Definite}, nil
 		}
 		// A kernel that most of them prove is the engine's. A mistake in some entries of the prompt does not make the others wrong.
-		if f.Own == nil && f.Reread == nil && together.Own != nil && together.Own.Rewrites.Kernel() > 0 {
+		if f.Own == nil && together.Own != nil && together.Own.Rewrites.Kernel() > 0 {
 			return Verdict{Own: together.Own, Second: together.Second, HasSuspects: together.HasSuspects, thin: together.thin}, nil
 		}
 	}
-	if f.Own != nil || f.Reread != nil {
+	if f.Own != nil {
 		return f.Verdict, nil
 	}
 	return k.habitual(ctx, f, name)

@@ -246,7 +246,14 @@ func wrongEntries(n int) string { return fmt.Sprintf("wrong %d", n) }
 
 func number(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
 
-func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
+// milliseconds has two digits: the others differ from one measurement to the next.
+func milliseconds(d time.Duration) string {
+	n, unit := d.Milliseconds(), int64(1)
+	for n/unit >= 100 {
+		unit *= 10
+	}
+	return strconv.FormatInt((n+unit/2)/unit*unit, 10)
+}
 
 // ofGoldens are the runs that goldens have: those of the first halves, and the healthy ones of the same prompts.
 func ofGoldens(runs []run) []run {

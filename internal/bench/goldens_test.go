@@ -31,7 +31,7 @@ func TestGoldensAreWhole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if info.Size() > 640<<10 {
+	if info.Size() > 512<<10 {
 		t.Errorf("%d bytes", info.Size())
 	}
 	g := storedGoldens(t)
