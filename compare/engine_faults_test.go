@@ -138,6 +138,20 @@ var hardEngines = []int{
 	654, // too few elements to show the arithmetic of a right entry
 }
 
+// The arithmetic of right entries is found if other entries are wrong in any arithmetic: it is the one of the engine's healthy run.
+func TestArithmeticOfRightEntriesIsFoundWithWrongOnes(t *testing.T) {
+	c, p := testengine.Plant(t, 442)
+	for _, row := range judged(t, c, p.Trace, nil).Rows {
+		z := row.Isolated
+		if row.Pass == 0 || z == nil || p.Guilty[row.Key()] > 0 || z.Arithmetic == "strict" || !strings.HasSuffix(row.Name, "norm") {
+			continue
+		}
+		if z.Arithmetic != "rounds 1+w, product to bfloat16, transformers does not" {
+			t.Errorf("%s: %s", row.Key(), z.Arithmetic)
+		}
+	}
+}
+
 // A mistake inside an engine that has an arithmetic of its own is found where it is, and is not taken for an arithmetic.
 // TRACEDIFF_ENGINE_FAULTS is how many are planted.
 func TestFaultsInsideOtherEnginesAreFound(t *testing.T) {
