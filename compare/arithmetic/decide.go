@@ -128,7 +128,7 @@ func (f *Form) majority(ctx context.Context, left []*isolate.Evidence, given []r
 	}
 	f.Own, f.HasSuspects, f.held, f.unproven = own, true, held, maybe
 	if held < thresholds.Proof.Elements*len(suspects) { // else own explains too many entries to be doubted
-		f.thin, err = tooThin(ctx, own, suspects)
+		f.thin, err = thinUnder(ctx, own, suspects)
 	}
 	return err
 }

@@ -162,8 +162,9 @@ func accused(t *testing.T, cases ...int) {
 	t.Logf("%d entries, %d BUG, %d UNIDENTIFIED", total, bugs, un)
 }
 
-// normsOf is a trace of input norms alone, of random inputs, each by the arithmetic of its layer.
-func normsOf(t *testing.T, layers, hidden, tokens int, of func(layer int) string) (ordertest.Case, map[string]*isolate.Certificate) {
+// normsOf is a trace of input norms alone, of random inputs, each by the arithmetic of its layer. The function change, unless it is nil, changes the result y of a layer;
+// by computes the layer in another arithmetic.
+func normsOf(t *testing.T, layers, hidden, tokens int, of func(layer int) string, change func(layer int, y []float64, by func(style string) []float64)) (ordertest.Case, map[string]*isolate.Certificate) {
 	t.Helper()
 	c := ordertest.DrawWith(t, "gemma2", 3, func(config map[string]any) {
 		ordertest.Acceptable(config)
@@ -194,8 +195,14 @@ func normsOf(t *testing.T, layers, hidden, tokens int, of func(layer int) string
 		for k := range x.Data {
 			x.Data[k] = floats.Round(hooks.BF16, rng.NormFloat64())
 		}
-		y := r.ComputeFrom(e, testengine.Style(of(e.Layer), g, rng), shape, map[string]testengine.Tensor{e.Inputs[0].Name: x})
-		events = append(events, testengine.Fire(e.Inputs[0].Name, hooks.BF16, shape, x.Data...), testengine.Fire(e.Name, hooks.BF16, shape, y.Data...))
+		by := func(style string) []float64 {
+			return r.ComputeFrom(e, testengine.Style(style, g, rng), shape, map[string]testengine.Tensor{e.Inputs[0].Name: x}).Data
+		}
+		y := by(of(e.Layer))
+		if change != nil {
+			change(e.Layer, y, by)
+		}
+		events = append(events, testengine.Fire(e.Inputs[0].Name, hooks.BF16, shape, x.Data...), testengine.Fire(e.Name, hooks.BF16, shape, y...))
 	}
 	tr := testengine.Build(t, m, events...)
 	return c, singles.CertifyTrace(t, tr, c, hooks.BF16, func(k string) bool { return strings.HasSuffix(k, "input_layernorm") })
@@ -211,7 +218,7 @@ func TestOutsideOfTheSample(t *testing.T) {
 					return "norms"
 				}
 				return "strict"
-			})
+			}, nil)
 			for k, c := range z {
 				if !c.Good() {
 					t.Errorf("%s of a healthy engine is %s: %d of %d elements, arithmetic %q", k, c.Outcome, c.Outside, c.Elements, c.Arithmetic)

@@ -1,7 +1,9 @@
 package arithmetic_test
 
 import (
+	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/tracediff/tracediff/capture/reference"
@@ -74,5 +76,40 @@ func TestTooLittleEvidenceProvesNothing(t *testing.T) {
 	t.Logf("%d engines show too little, %d enough", little, enough)
 	if little < 5 || enough < 5 {
 		t.Errorf("%d engines that show too little and %d that show enough are no sample", little, enough)
+	}
+}
+
+// Each step of every norm is rounded. Three elements of one norm have the bits of transformers, which no arithmetic of the search gives together with the others. That norm is
+// UNIDENTIFIED, whether another norm is wrong or not.
+func TestAWrongEntryIsNoEvidenceAgainstAnother(t *testing.T) {
+	const mixed, wrong = 1, 4
+	for _, wrongToo := range []bool{false, true} {
+		changed := 0
+		_, z := normsOf(t, 7, 32, 16, func(int) string { return "norms" }, func(layer int, y []float64, by func(string) []float64) {
+			for i, v := range by("strict") {
+				if layer == mixed && v != y[i] && changed < 3 {
+					y[i] = v
+					changed++
+				}
+				if layer == wrong && wrongToo && i < 64 {
+					y[i] *= 2
+				}
+			}
+		})
+		if changed < 3 {
+			t.Fatalf("%d elements differ between the two arithmetics", changed)
+		}
+		for k, c := range z {
+			want := isolate.Rounding
+			switch {
+			case strings.HasPrefix(k, fmt.Sprintf("layers.%d.", mixed)):
+				want = isolate.Unidentified
+			case wrongToo && strings.HasPrefix(k, fmt.Sprintf("layers.%d.", wrong)):
+				want = isolate.Bug
+			}
+			if c.Outcome != want {
+				t.Errorf("another norm is wrong: %t: %s is %s, not %s: %d of %d elements, arithmetic %q", wrongToo, k, c.Outcome, want, c.Outside, c.Elements, c.Arithmetic)
+			}
+		}
 	}
 }

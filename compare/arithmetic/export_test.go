@@ -63,7 +63,7 @@ func LookAtCodes(ctx context.Context, i *isolate.Isolator, n order.Node) (*CodeL
 
 // SuspectForm is a form that a majority decided, with suspects.
 type SuspectForm struct {
-	Thin           bool // its suspects are not accused
+	Thin           bool // some of its suspects are not accused
 	Other          bool // decided by an arithmetic other than transformers'
 	Held, Suspects []order.Node
 	Strictly       []order.Node // of the held entries, those that transformers' arithmetic explains
@@ -75,7 +75,7 @@ func (k *Forms) Suspected(ctx context.Context, name isolate.FormKey) (f *Suspect
 	if err != nil {
 		return nil, 0, err
 	}
-	f = &SuspectForm{Thin: v.thin, Other: v.Own != nil && !v.Own.Strict()}
+	f = &SuspectForm{Thin: v.thin != (thin{}), Other: v.Own != nil && !v.Own.Strict()}
 	for _, n := range k.I.CapturedForms().Nodes[name] {
 		e, err := k.I.Evidence(ctx, n)
 		if err != nil {

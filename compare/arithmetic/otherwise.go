@@ -21,7 +21,7 @@ func (k *Forms) Otherwise(ctx context.Context, t *isolate.Trial, c *isolate.Cert
 	if open, err := e.byUnproven(ctx); open || err != nil {
 		return e.j, nil, false, err
 	}
-	if e.form.Own != nil && !e.form.thin {
+	if e.form.Own != nil && !e.form.thin.is(len(e.left)) {
 		return e.j, e.left, true, nil
 	}
 	open, err := e.byRoundings(ctx)
@@ -93,7 +93,7 @@ func (e *explanation) byRereading(ctx context.Context) (bool, error) {
 	if j == nil || reread.alike && len(rest) > 0 { // the entry has no such operand
 		return e.by(ctx, e.form.Reread.Own)
 	}
-	if len(rest) > 0 && reread.thin {
+	if len(rest) > 0 && reread.thin.is(len(rest)) {
 		return false, nil
 	}
 	e.j, e.left = j, rest

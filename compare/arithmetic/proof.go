@@ -128,14 +128,46 @@ func actsByRow(a *isolate.Arithmetic, of []*isolate.Evidence, b *isolate.Arithme
 	return true, nil
 }
 
-// tooThin reports whether an arithmetic other than transformers' leaves too few elements of some entries to call
-// these entries wrong. The search chose the arithmetic by the number of explained elements; a different arithmetic
-// with as many may explain the elements left.
-func tooThin(ctx context.Context, a *isolate.Arithmetic, of []*isolate.Evidence) (bool, error) {
-	if a.Strict() {
-		return false, nil
+// thin says which suspects have too few elements left to be called wrong. The suspects with few elements have to be a proof without the others: a wrong entry
+// says nothing about a suspect with one element.
+type thin struct {
+	few    bool // the suspects with fewer elements than a proof needs
+	others bool
+}
+
+// is reports whether a suspect with this many elements left is thin.
+func (t thin) is(left int) bool {
+	if left < thresholds.Proof.Elements {
+		return t.few
 	}
-	return leavesLittle(ctx, a, of, nil)
+	return t.others
+}
+
+// thinUnder says what is thin of the elements that an arithmetic other than transformers' leaves of suspects. The search chose the arithmetic by the number of
+// explained elements; a different arithmetic with as many may explain the elements left.
+func thinUnder(ctx context.Context, a *isolate.Arithmetic, suspects []*isolate.Evidence) (thin, error) {
+	if a.Strict() {
+		return thin{}, nil
+	}
+	var few, others []*isolate.Evidence
+	for _, e := range suspects {
+		_, rest, _, err := e.Judge(ctx, a)
+		if err != nil {
+			return thin{}, err
+		}
+		if len(rest) < thresholds.Proof.Elements {
+			few = append(few, e)
+		} else {
+			others = append(others, e)
+		}
+	}
+	var t thin
+	var err error
+	if t.few, err = leavesLittle(ctx, a, few, nil); err != nil {
+		return thin{}, err
+	}
+	t.others, err = leavesLittle(ctx, a, others, nil)
+	return t, err
 }
 
 // leavesLittle reports whether an arithmetic leaves fewer elements of some entries than a proof of other needs. If
@@ -177,9 +209,10 @@ type Verdict struct {
 	Definite bool
 	// Reread is the operand that the engine reads before it is rounded, where no arithmetic on captured operands holds.
 	Reread *rereading
-	// HasSuspects: own leaves something of entries, and second does not explain it. thin: it is too little to accuse them of.
-	HasSuspects, thin bool
-	stopped           bool // a search for the arithmetic stopped at its limit
+	// HasSuspects: own leaves something of entries, and second does not explain it.
+	HasSuspects bool
+	thin        thin
+	stopped     bool // a search for the arithmetic stopped at its limit
 }
 
 // explainedBy reports whether each entry is explained by one of some arithmetics; nil arithmetics are skipped.

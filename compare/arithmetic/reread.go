@@ -24,9 +24,8 @@ type rereading struct {
 	operand isolate.Operand
 	rounded *isolate.PartlyRounded // the steps that read the operand as it was captured; nil for none
 	// Own is the arithmetic of programs that compute the operand again, in most entries of the form at least.
-	Own *isolate.Arithmetic
-	// thin: own leaves too few elements of the other entries to accuse them.
-	thin bool
+	Own  *isolate.Arithmetic
+	thin thin // of the other entries
 	// alike marks the rereading of one entry that reads another operand than the entries of the form do. Such a rereading has to give every element.
 	alike bool
 }
@@ -174,7 +173,7 @@ func unrounded(ctx context.Context, entries []*isolate.Evidence, operand isolate
 	}
 	r := &rereading{operand: operand, rounded: rounded, Own: own}
 	if len(suspects) > 0 && held < thresholds.Proof.Elements*len(suspects) {
-		r.thin, err = tooThin(ctx, own, suspects)
+		r.thin, err = thinUnder(ctx, own, suspects)
 	}
 	return r, err
 }

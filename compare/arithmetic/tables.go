@@ -265,7 +265,7 @@ func (f *Form) mostIn(ctx context.Context, own *isolate.Arithmetic, others []*is
 		return err
 	}
 	if held < thresholds.Proof.Elements*len(others) {
-		f.thin, err = tooThin(ctx, own, others)
+		f.thin, err = thinUnder(ctx, own, others)
 	}
 	return err
 }
