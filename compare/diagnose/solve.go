@@ -164,9 +164,14 @@ func solveFamily(s *search, f family, yield func(Mistake) bool) bool {
 		if !ok {
 			continue
 		}
-		low, high, err := intervalOf(s, f, x)
+		low, high, ok, err := narrow(s, f, x)
 		if s.failed(err) {
 			return false
+		}
+		if !ok {
+			low, high = 0, -1
+		} else if x < low || x > high {
+			x = low/2 + high/2
 		}
 		of := append(overRoots(x, f.old), s.candidates(x, low, high)...)
 		if math.Abs(x) < negligible*math.Abs(f.old) {
@@ -208,36 +213,6 @@ const (
 
 // mostSolved is the number of entries that bound a number before the number is tried on all entries.
 const mostSolved = 8
-
-// intervalOf returns the interval of a family's number around the solved number x. Each unexplained element bounds the interval: half a unit of the
-// element divided by its slope in the unrounded program. The interval may be empty if roundings within the program move elements.
-func intervalOf(s *search, f family, x float64) (low, high float64, err error) {
-	low, high = math.Inf(-1), math.Inf(1)
-	h := newtonMoves * math.Abs(x)
-	for _, e := range s.entries[:min(len(s.entries), mostSolved)] {
-		e = e.Small()
-		from := solvedFrom(e)
-		var of [2][]float64
-		for k, at := range []float64{x, x + h} {
-			d := editWith(s, f, e, at)
-			if d == nil || s.spent() {
-				return 0, -1, s.err
-			}
-			if of[k], err = valueIn(s, d, from); err != nil {
-				return 0, -1, outside(err)
-			}
-		}
-		for _, i := range from.left {
-			slope, half := (of[1][i]-of[0][i])/h, from.half[i]
-			if slope == 0 || slope-slope != 0 || half-half != 0 {
-				continue
-			}
-			a, b := x+(from.y[i]-half-of[0][i])/slope, x+(from.y[i]+half-of[0][i])/slope
-			low, high = max(low, min(a, b)), min(high, max(a, b))
-		}
-	}
-	return low, high, nil
-}
 
 // solving holds what a number is solved from: the trace's elements of an entry, half a unit of each element, and the indexes of the unexplained
 // elements. An entry with long rows gives a few columns only, since one number acts on all columns.
