@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"iter"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -27,7 +28,12 @@ func windows(s *search) iter.Seq[Mistake] {
 		if !ok {
 			return
 		}
-		all := []float64{0, -1, right + 1, right - 1, float64(s.m.List.Config.SlidingWindow), 2 * right, math.Floor(right / 2), right + 2, right - 2}
+		all := []float64{0, -1}
+		if shown := shownWindow(s); shown > 0 {
+			all = append(all, shown)
+		} else {
+			all = append(all, right+1, right-1, float64(s.m.List.Config.SlidingWindow), 2*right, math.Floor(right/2), right+2, right-2)
+		}
 		for k, w := range all {
 			if w == right || w < -1 || w <= 0 && k > 1 {
 				continue
@@ -58,6 +64,52 @@ func windows(s *search) iter.Seq[Mistake] {
 		}
 		_ = yield(Mistake{Kind: "mask.key-ahead", Place: maskSite}) && yield(Mistake{Kind: "mask.own-key-masked", Place: maskSite})
 	}
+}
+
+// shownWindow is the window that the wrong entries show. A mask with a window of w keys and a mask without a window first differ in the query at position w, so
+// the window is the first position that the program without a window does not give. It is 0 if the program gives all positions.
+func shownWindow(s *search) float64 {
+	byPass := map[int]*Entry{}
+	for _, e := range s.entries {
+		if byPass[e.Node.Pass] == nil && tokenAxis(s.subject, e) >= 0 {
+			byPass[e.Node.Pass] = e
+		}
+	}
+	for _, pass := range slices.Sorted(maps.Keys(byPass)) {
+		first, ok := firstToken(s, byPass[pass], otherWindow(s.subject, byPass[pass], Mistake{}))
+		if !ok {
+			return 0
+		}
+		if tokens := s.m.Passes[pass]; first < tokens.Tokens {
+			return float64(tokens.Past + first)
+		}
+	}
+	return 0
+}
+
+// firstToken is the first token of the pass of an entry with an element that an edit does not give, or the number of tokens. ok is false if the edit has no value.
+func firstToken(s *search, e *Entry, d *program.Edited) (first int, ok bool) {
+	if d == nil || s.spent() {
+		return 0, false
+	}
+	p, call := d.Whole(e.Call)
+	s.whole(p)
+	call.Choices = e.Choices(p)
+	x, err := p.Eval(call)
+	if err != nil {
+		s.failed(outside(err))
+		return 0, false
+	}
+	left, err := e.Leaves(x, e.elements()+1)
+	if s.failed(err) {
+		return 0, false
+	}
+	shape, axis := e.Program.Out.Shape, tokenAxis(s.subject, e)
+	first = shape[axis]
+	for _, i := range left {
+		first = min(first, i/product(shape[axis+1:])%shape[axis])
+	}
+	return first, true
 }
 
 // maskValues are the small numbers that a port may subtract from masked scores, in place of the largest number of the dtype.
