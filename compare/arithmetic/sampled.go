@@ -7,6 +7,12 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
+// Sample returns the entries of a form from which its arithmetic is decided.
+func (k *Forms) Sample(ctx context.Context, name isolate.FormKey) ([]*isolate.Evidence, error) {
+	all, _, err := k.entriesOf(ctx, name)
+	return all, err
+}
+
 // entriesOf returns a sample of a form's captured entries, and the nodes outside the sample.
 func (k *Forms) entriesOf(ctx context.Context, name isolate.FormKey) (all []*isolate.Evidence, others []order.Node, err error) {
 	nodes := k.I.CapturedForms().Nodes[name]

@@ -255,6 +255,10 @@ func second(s *search, first hypothesis) error {
 		found := len(s.found)
 		for _, earlier := range []Earlier{"", key} {
 			then := spelt(again, o.hypothesis)
+			if d, ok := s.edit(then); ok && earlier == "" && d.Class == edit.Constant { // the right number is that of the right program
+				t := s.first.signed(s.m)
+				then = otherConstant(s.subject, s.first, t.Copies(d.At[0])[0], number{value: d.Value}, d.At...)
+			}
 			then.First = earlier
 			h := s.hypothesis(then)
 			h.solved = max(h.solved, o.solved)

@@ -132,7 +132,7 @@ func TestTwoNumbersOfOneStepAreOneMistake(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if is := f.Mistake.String(); is != "the factor is 1.13" {
-		t.Errorf("%q", is)
+	if is := f.Mistake.String(); is != "the factor is 1.13" || f.Mistake.Right.Value != 100 {
+		t.Errorf("%q, in place of %g", is, f.Mistake.Right.Value)
 	}
 }

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 
@@ -21,6 +22,9 @@ type Entry struct {
 	Left    []int          // elements that the arithmetic does not give
 	Few     *Few           // tokens that a hypothesis must give first; nil for a small entry
 	Judge
+
+	// Like is, for an entry of another role with the same program, the entry of the searched role. The steps have the signatures of that entry's steps.
+	Like *Entry
 
 	from []int // of an entry with an earlier mistake: for each step, the step of the right program with the same result; −1 for none
 	remembered
@@ -87,8 +91,10 @@ type Model struct {
 	// Has reports whether the trace has a tensor, in whole and with the shape that the order gives.
 	Has func(order.Node) bool
 	RightEntries
-	Room int64 // bytes of memory for values that are computed at one time
-	Work int   // work that the searches for one finding may use; 0 for DefaultWork
+	// Peers are wrong entries of other roles with the programs of the searched entries. It may be nil.
+	Peers func() ([]*Entry, error)
+	Room  int64 // bytes of memory for values that are computed at one time
+	Work  int   // work that the searches for one finding may use; 0 for DefaultWork
 
 	remains
 }
@@ -120,16 +126,17 @@ var layerKind = regexp.MustCompile(`\.(sliding|full)(\.|$)`)
 // signed indexes the steps of the entry's program by signature. The signature of a step is the same in layers with a window and without.
 func (e *Entry) signed(m *Model) *edit.StepIndex {
 	if e.parts == nil {
+		of := cmp.Or(e.Like, e)
 		e.parts = edit.NewStepIndex(e.Program, func(p program.Prim, k int) string {
 			if p == program.Input {
-				n := e.Inputs[k]
-				role := layerKind.ReplaceAllString(order.NameOf(m.handedOn(e, n.Entry)).Role(), ".*$2")
-				if n.Pass != e.Node.Pass {
+				n := of.Inputs[k]
+				role := layerKind.ReplaceAllString(order.NameOf(m.handedOn(of, n.Entry)).Role(), ".*$2")
+				if n.Pass != of.Node.Pass {
 					role += edit.Before
 				}
 				return role
 			}
-			return order.NameOf(e.Weights[k].Name).Role()
+			return order.NameOf(of.Weights[k].Name).Role()
 		})
 	}
 	return e.parts

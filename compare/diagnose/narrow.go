@@ -11,9 +11,10 @@ import (
 // from the right one.
 
 const (
-	mostDoubled = 40 // doublings of a step
-	mostHalved  = 48 // halvings until a number gives all elements
-	endHalved   = 12 // halvings of the last step at an end of the interval
+	mostDoubled = 40      // doublings of a step
+	mostHalved  = 48      // halvings until a number gives all elements
+	endHalved   = 6       // halvings of the last step at an end of the interval
+	firstStep   = 0x1p-30 // the first step towards an end, as a part of the number
 )
 
 // poll asks the elements of some entries about numbers of a family.
@@ -40,35 +41,35 @@ func (v votes) none() bool { return v == votes{} }
 // divided reports whether no number of the family can give all elements.
 func (v votes) divided() bool { return v.others > 0 || v.larger > 0 && v.smaller > 0 }
 
-// narrow returns the interval of the numbers that give all elements of the entries, from a number near it. ok is false if the search does not find such a number.
-func narrow(s *search, f family, x float64) (low, high float64, ok bool, err error) {
-	p, err := pollOf(s, f, x)
+// narrow returns the interval of the numbers that give all elements of some entries, from a number near it. ok is false if the search does not find such a number.
+func narrow(s *search, entries []*Entry, f family, x float64) (low, high float64, ok bool, err error) {
+	p, err := pollOf(s, entries, f, x)
 	if err != nil || len(p.entries) == 0 {
 		return 0, 0, false, err
 	}
-	step := math.Abs(x) / 16
-	if step == 0 {
-		step = max(math.Abs(f.old), 1) / 16
+	size := math.Abs(x)
+	if size == 0 {
+		size = max(math.Abs(f.old), 1)
 	}
-	inside, ok, err := p.inside(x, step)
+	inside, ok, err := p.inside(x, size/16)
 	if !ok || err != nil {
 		return 0, 0, false, err
 	}
-	if low, err = p.end(inside, -step); err != nil {
+	if low, err = p.end(inside, -firstStep*size); err != nil {
 		return 0, 0, false, err
 	}
-	high, err = p.end(inside, step)
+	high, err = p.end(inside, firstStep*size)
 	return low, high, err == nil && !s.stopped, err
 }
 
-// pollOf prepares the first entries.
-func pollOf(s *search, f family, x float64) (*poll, error) {
+// pollOf prepares entries for numbers near x.
+func pollOf(s *search, entries []*Entry, f family, x float64) (*poll, error) {
 	p := &poll{s: s, f: f}
 	h := newtonMoves * math.Abs(x)
 	if h == 0 {
 		h = newtonMoves
 	}
-	for _, e := range s.entries[:min(len(s.entries), mostSolved)] {
+	for _, e := range entries {
 		e = e.Small()
 		of := polled{e: e, leaves: e.Leaves}
 		call := e.Call

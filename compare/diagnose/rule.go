@@ -81,8 +81,13 @@ func sortFound(s *search) error {
 			s.found[k].class, s.found[k].addend, s.found[k].at = edit.Constant, true, at
 		}
 	}
-	// A thin hypothesis with the values of a match is a name of the match: the bounds of the hypothesis are too wide to show as much.
-	for _, o := range s.thin {
+	// A thin hypothesis with the values of a match is a name of the match: the bounds of the hypothesis are too wide to show as much. A number that was not solved
+	// is the simpler name.
+	thin := s.thin
+	if o := s.found[0]; o.class == edit.Constant && o.solved == 0 {
+		thin = nil
+	}
+	for _, o := range thin {
 		if same, err := s.equal(s.found[0], o); err != nil {
 			return err
 		} else if same {

@@ -97,6 +97,9 @@ func (s *search) find(stages []stage) (*Finding, error) {
 			break
 		}
 	}
+	if err := askPeers(s); err != nil {
+		return nil, err
+	}
 	m.work, m.tried = s.work(), s.tried
 	return s.finding()
 }

@@ -27,11 +27,7 @@ func solved(s *search) iter.Seq[Mistake] {
 	return func(yield func(Mistake) bool) {
 		t := s.first.signed(s.m)
 		for _, i := range t.Numbers() {
-			old, at := t.Steps[i].Number().Value, t.PlaceOf(i)
-			if !solveFamily(s, family{
-				starts: []float64{old, 2 * old, old / 2, 10 * old, old / 10, 100 * old, -old}, old: old,
-				of: func(n number) Mistake { return otherConstant(s.subject, s.first, i, n, at) },
-			}, yield) {
+			if !solveFamily(s, numberFamily(s, t, i), yield) {
 				return
 			}
 		}
@@ -45,6 +41,15 @@ func solved(s *search) iter.Seq[Mistake] {
 				}
 			}
 		}
+	}
+}
+
+// numberFamily has the mistakes with a wrong number of a step.
+func numberFamily(s *search, t *edit.StepIndex, i int) family {
+	old, at := t.Steps[i].Number().Value, t.PlaceOf(i)
+	return family{
+		starts: []float64{old, 2 * old, old / 2, 10 * old, old / 10, 100 * old, -old}, old: old,
+		of: func(n number) Mistake { return otherConstant(s.subject, s.first, i, n, at) },
 	}
 }
 
@@ -156,6 +161,11 @@ func (s *subject) at(e *Entry, at edit.Place, change func(ed *edit.Editor, v pro
 // solveFamily yields the members of a family with the number that gives everything. It tries the number of the Gauss-Newton method on the unrounded
 // program of one entry, nearby numbers of the configuration, and the shortest decimal. It reports whether to go on.
 func solveFamily(s *search, f family, yield func(Mistake) bool) bool {
+	return solveIn(s, s.entries[:min(len(s.entries), mostSolved)], f, yield)
+}
+
+// solveIn is solveFamily with the elements of some entries.
+func solveIn(s *search, entries []*Entry, f family, yield func(Mistake) bool) bool {
 	for _, start := range f.starts {
 		x, ok, err := newton(s, f, start)
 		if s.failed(err) {
@@ -164,7 +174,7 @@ func solveFamily(s *search, f family, yield func(Mistake) bool) bool {
 		if !ok {
 			continue
 		}
-		low, high, ok, err := narrow(s, f, x)
+		low, high, ok, err := narrow(s, entries, f, x)
 		if s.failed(err) {
 			return false
 		}
@@ -173,24 +183,28 @@ func solveFamily(s *search, f family, yield func(Mistake) bool) bool {
 		} else if x < low || x > high {
 			x = low/2 + high/2
 		}
-		of := append(overRoots(x, f.old), s.candidates(x, low, high)...)
-		if math.Abs(x) < negligible*math.Abs(f.old) {
-			of = append([]number{{}}, of...)
+		return yieldNumbers(s, f, append(overRoots(x, f.old, low, high), s.candidates(x, low, high)...), x, yield)
+	}
+	return true
+}
+
+// yieldNumbers yields the members of a family with some numbers, until one gives everything. x is the solved number.
+func yieldNumbers(s *search, f family, of []number, x float64, yield func(Mistake) bool) bool {
+	if math.Abs(x) < negligible*math.Abs(f.old) {
+		of = append([]number{{}}, of...)
+	}
+	for _, n := range of {
+		if f.old != 0 && (math.Abs(n.value/f.old-1) < nearOne && n.words == "" || nearNumber(s, f.old, n.value)) {
+			continue
 		}
-		for _, n := range of {
-			if f.old != 0 && (math.Abs(n.value/f.old-1) < nearOne && n.words == "" || nearNumber(s, f.old, n.value)) {
-				continue
-			}
-			m := f.of(n)
-			for _, m.Rounding = range append([]Rounding{""}, f.roundings...) {
-				if before := len(s.found); !yield(m) {
-					return false
-				} else if len(s.found) > before {
-					return true
-				}
+		m := f.of(n)
+		for _, m.Rounding = range append([]Rounding{""}, f.roundings...) {
+			if before := len(s.found); !yield(m) {
+				return false
+			} else if len(s.found) > before {
+				return true
 			}
 		}
-		return true
 	}
 	return true
 }

@@ -71,14 +71,19 @@ func castNumbers(d hooks.DType, x float64) []float64 {
 	return all
 }
 
-// overRoots returns 1/√n if a solved number is 1/√n for a whole number n, and if the right number is 1/√m for a different whole number m. Scales of
-// attention are such numbers.
-func overRoots(x, old float64) []number {
+// overRoots returns 1/√n if a number between low and high, near the solved number x, is 1/√n for one whole number n, and if the right number is 1/√m for a different
+// whole number m. Scales of attention are such numbers.
+func overRoots(x, old, low, high float64) []number {
 	n, right := math.Round(1/(x*x)), math.Round(1/(old*old))
-	if !(n > 1 && n < mostUnderRoot && right > 1 && n != right) || math.Abs(right*old*old-1) > 1e-6 || math.Abs(n*x*x-1) > 1e-5 || x*old < 0 {
+	if !(n > 1 && n < mostUnderRoot && right > 1 && n != right) || math.Abs(right*old*old-1) > 1e-6 || x*old < 0 {
 		return nil
 	}
-	return []number{{value: math.Copysign(1/math.Sqrt(n), x), words: fmt.Sprintf("1/√%g", n), own: true}}
+	root := math.Copysign(1/math.Sqrt(n), x)
+	is := func(n float64) bool { r := math.Copysign(1/math.Sqrt(n), x); return r >= low && r <= high }
+	if math.Abs(n*x*x-1) > 1e-5 && (!is(n) || is(n-1) || is(n+1)) {
+		return nil
+	}
+	return []number{{value: root, words: fmt.Sprintf("1/√%g", n), own: true}}
 }
 
 // mostUnderRoot is the largest whole number that is looked for under a root. The roots of larger numbers are too near to each other.

@@ -2,10 +2,12 @@ package naming
 
 import (
 	"context"
+	"slices"
 
 	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/program"
 )
 
 // kernelsOf returns the arithmetic of each of some entries, with the fused kernels under which changes were found that explain the forms of unknown arithmetic.
@@ -58,6 +60,55 @@ func entriesUnder(ctx context.Context, model *diagnose.Model, left []*isolate.Ev
 		}
 	}
 	return entries, nil
+}
+
+// mostPeers is how many entries of other roles a mistake is held to.
+const mostPeers = 12
+
+// peersOf prepares wrong entries of other roles whose forms are those of some entries, each in the arithmetic of such an entry.
+func peersOf(ctx context.Context, k *Names, entries []*diagnose.Entry, left []*isolate.Evidence, under []*isolate.Arithmetic) (peers []*diagnose.Entry, err error) {
+	role := order.NameOf(k.i.List().At(left[0].Node).Name).Role()
+	asked := map[isolate.FormKey]bool{}
+	for at, e := range left {
+		form := k.i.FormOf(e.Cut, e.Node)
+		own := slices.IndexFunc(entries, func(o *diagnose.Entry) bool { return o.Node == e.Node })
+		if asked[form] || own < 0 {
+			continue
+		}
+		asked[form] = true
+		sample, err := k.Forms.Sample(ctx, form)
+		if err != nil {
+			return nil, err
+		}
+		for _, other := range sample {
+			if len(other.Left) == 0 || len(peers) >= mostPeers || order.NameOf(k.i.List().At(other.Node).Name).Role() == role {
+				continue
+			}
+			_, rest, _, err := other.Judge(ctx, under[at])
+			if err != nil {
+				return nil, err
+			}
+			if len(rest) == 0 {
+				continue
+			}
+			s, err := wrongOf(ctx, &isolate.Evidence{Trial: other.Trial, Left: rest}, under[at])
+			if err != nil {
+				return nil, err
+			}
+			if sameSteps(s.Program, entries[own].Program) {
+				s.Like = entries[own]
+				peers = append(peers, s)
+			}
+		}
+	}
+	return peers, nil
+}
+
+// sameSteps reports whether two programs have the same steps, but for numbers.
+func sameSteps(a, b *program.Program) bool {
+	return slices.EqualFunc(a.Steps, b.Steps, func(x, y program.Step) bool {
+		return x.Prim == y.Prim && x.Name == y.Name && len(x.Args) == len(y.Args)
+	})
 }
 
 // mostRight is how many right entries a name is held to, to say where it is.

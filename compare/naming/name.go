@@ -214,6 +214,7 @@ func (k *Names) nameOpened(ctx context.Context, model *diagnose.Model, left []*i
 // arithmetics. right are right entries of the role, read only to check a name.
 func (k *Names) nameIn(ctx context.Context, model *diagnose.Model, left []*isolate.Evidence, own []*isolate.Arithmetic, read func(order.Node) (*isolate.Evidence, error), right []order.Node) (*diagnose.Finding, error) {
 	var none *diagnose.Finding
+	model.Peers = nil
 	tries, err := arithmetic.Under(left, left)
 	if err != nil {
 		return nil, err
@@ -240,6 +241,7 @@ func (k *Names) nameIn(ctx context.Context, model *diagnose.Model, left []*isola
 		if err != nil {
 			return nil, err
 		}
+		model.Peers = func() ([]*diagnose.Entry, error) { return peersOf(ctx, k, entries, left, under) }
 		found, err := find(ctx, model, entries)
 		if found.Explains() || err != nil { // what is undecided in one arithmetic has no name in another
 			return found, err

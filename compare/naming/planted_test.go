@@ -52,7 +52,13 @@ func portCase(t *testing.T, name string) ordertest.Case {
 	if !ok {
 		t.Fatalf("no model %q", name)
 	}
-	c := ordertest.DrawWith(t, m.family, 1, func(config map[string]any) {
+	return portCaseOf(t, m.family, m.config)
+}
+
+// portCaseOf is a model of the port with another configuration. The weights do not depend on it.
+func portCaseOf(t *testing.T, family string, changed map[string]any) ordertest.Case {
+	t.Helper()
+	c := ordertest.DrawWith(t, family, 1, func(config map[string]any) {
 		maps.Copy(config, map[string]any{
 			"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8, "hidden_size": 32, "intermediate_size": 64, "vocab_size": 24,
 			"rms_norm_eps": 1e-2, "hidden_act": "silu", "attention_bias": false, "mlp_bias": false, "tie_word_embeddings": false, "use_sliding_window": false,
@@ -60,7 +66,7 @@ func portCase(t *testing.T, name string) ordertest.Case {
 		})
 		delete(config, "layer_types")
 		delete(config, "sliding_window")
-		maps.Copy(config, m.config)
+		maps.Copy(config, changed)
 	})
 	rng := rand.New(rand.NewPCG(5, 3))
 	c.Passes = nil
