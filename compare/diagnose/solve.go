@@ -47,8 +47,12 @@ func solved(s *search) iter.Seq[Mistake] {
 // numberFamily has the mistakes with a wrong number of a step.
 func numberFamily(s *search, t *edit.StepIndex, i int) family {
 	old, at := t.Steps[i].Number().Value, t.PlaceOf(i)
+	starts := []float64{old, 2 * old, old / 2, 10 * old, old / 10, 100 * old, -old}
+	if old == 0 {
+		starts = []float64{1, -1}
+	}
 	return family{
-		starts: []float64{old, 2 * old, old / 2, 10 * old, old / 10, 100 * old, -old}, old: old,
+		starts: starts, old: old,
 		of: func(n number) Mistake { return otherConstant(s.subject, s.first, i, n, at) },
 	}
 }
@@ -278,7 +282,7 @@ func newton(s *search, f family, start float64) (x float64, ok bool, err error) 
 		if s.spent() {
 			return 0, false, s.ctx.Err()
 		}
-		h := newtonMoves * math.Abs(x)
+		h := newtonMoves * max(math.Abs(x), negligible*math.Abs(start))
 		if h == 0 {
 			h = newtonMoves
 		}

@@ -70,16 +70,14 @@ func inLayer(s *search, entries []*Entry) (all []ofPlace) {
 	sub.subject, sub.tried = s.subject, s.tried
 	t := sub.first.signed(sub.m)
 	for _, i := range t.Numbers() {
-		old, at := t.Steps[i].Number().Value, t.PlaceOf(i)
 		before := len(sub.found)
-		f := family{starts: []float64{old, 2 * old, old / 2, -old}, old: old, of: func(n number) Mistake { return otherConstant(sub.subject, sub.first, i, n, at) }}
-		solveFamily(sub, f, func(m Mistake) bool {
+		solveFamily(sub, numberFamily(sub, t, i), func(m Mistake) bool {
 			h := sub.hypothesis(m)
 			h.solved = 1
 			return !s.failed(sub.try(h))
 		})
 		if len(sub.found) > before {
-			all = append(all, ofPlace{sub.found[before].is, at})
+			all = append(all, ofPlace{sub.found[before].is, t.PlaceOf(i)})
 		}
 	}
 	s.tried, s.stopped = sub.tried, s.stopped || sub.stopped

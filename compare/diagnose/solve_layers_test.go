@@ -10,24 +10,25 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// Numbers that differ between layers are named. They have no name if one is near to the right number: several mistakes change a number by little.
+// Numbers that differ between layers are named, also if layers have each other's number, and one is 0. They have no name if one is near to the right number: several
+// mistakes change a number by little.
 func TestNumbersOfLayersAreNamed(t *testing.T) {
-	right := [2]float64{0.5, 0.25}
 	for _, c := range []struct {
-		port [2]float64
-		key  string // empty for no such name
+		right, port [2]float64
+		key         string // empty for no such name
 	}{
-		{[2]float64{0.75, 0.3125}, "number.of-layers(place=rms_norm.eps,of=epsilon,axis=layers,numbers=0.75,0.312,NaN)"},
-		{[2]float64{0.5039, 0.3125}, ""},
-		{[2]float64{0.5039, 0.2509}, ""},
+		{[2]float64{0.5, 0}, [2]float64{0, 0.5}, "number.of-layers(place=rms_norm.eps,of=epsilon,axis=layers,numbers=0,0.5,NaN)"},
+		{[2]float64{0.5, 0.25}, [2]float64{0.75, 0.3125}, "number.of-layers(place=rms_norm.eps,of=epsilon,axis=layers,numbers=0.75,0.312,NaN)"},
+		{[2]float64{0.5, 0.25}, [2]float64{0.5039, 0.3125}, ""},
+		{[2]float64{0.5, 0.25}, [2]float64{0.5039, 0.2509}, ""},
 	} {
 		m := model(t)
 		var f []*operation
-		for layer := range right {
+		for layer := range c.right {
 			shape := []int{1, 16, 8}
 			x := program.Value{Shape: shape, Data: wave(16*8, layer+1)}
 			name := fmt.Sprintf("layers.%d.input_layernorm", layer)
-			f = append(f, &operation{name, op.RMSNorm{Eps: right[layer], Gain: op.NoScale}, "btc", shape, []program.Value{x}, nil, nil})
+			f = append(f, &operation{name, op.RMSNorm{Eps: c.right[layer], Gain: op.NoScale}, "btc", shape, []program.Value{x}, nil, nil})
 		}
 		by := func(layer int) func(in [][]float64, y []float64) {
 			return func(in [][]float64, y []float64) {
