@@ -12,6 +12,7 @@ import (
 // coder reads the codes of a tensor group by group, with the original's numbers for each code.
 type coder struct {
 	*sides
+	grid  *quant.Grid
 	codes *quant.Reader
 	piece quant.Codes
 	unit  unit
@@ -27,17 +28,17 @@ type unit struct {
 	all         quant.Errors   // of several groups together
 }
 
-// coder returns a reader of a tensor's codes; nil where they do not lie in rows as they are compared.
+// coder returns a reader of a tensor's codes; nil where they need not be the nearest, or do not lie in rows as they are compared.
 func (s *sides) coder() *coder {
-	g := s.local.Coding
-	if g == nil || g.Codes == nil || s.local.Add != 0 || s.view.moves(s.view.t) {
+	if s.local.Coding == nil || s.local.Coding.Nearest() == nil || s.local.Add != 0 || s.view.moves(s.view.t) {
 		return nil
 	}
+	g := s.local.Coding.Data()
 	_, columns := s.local.flat()
-	if size := g.Codes.Unit; size != groupOf(g) || columns%size != 0 || columns > chunk && chunk%size != 0 || g.First%int64(columns) != 0 {
+	if size := g.Codes.Unit; size != g.Group || columns%size != 0 || columns > chunk && chunk%size != 0 || g.First%int64(columns) != 0 {
 		return nil
 	}
-	return &coder{sides: s, codes: g.Codes.Reader()}
+	return &coder{sides: s, grid: g, codes: g.Codes.Reader()}
 }
 
 // units hands out the units of a tensor, each row from its first to its last.
@@ -53,10 +54,10 @@ func (c *coder) units(ctx context.Context, visit func(u *unit) bool) error {
 		}
 		for row := p.r0; row < p.r1; {
 			n := p.r1 - row // rows that are read at once
-			if c.local.Coding.Row != nil {
+			if c.grid.Row != nil {
 				n = 1
 			}
-			if err := c.codes.Codes(&c.piece, c.local.Coding.Element(row, columns)+int64(p.c0), n*p.columns()); err != nil {
+			if err := c.codes.Codes(&c.piece, c.grid.Element(row, columns)+int64(p.c0), n*p.columns()); err != nil {
 				return inTensor(c.local, err)
 			}
 			if !c.each(p, row, x[(row-p.r0)*p.columns():][:n*p.columns()], visit) {
@@ -70,7 +71,7 @@ func (c *coder) units(ctx context.Context, visit func(u *unit) bool) error {
 
 // each hands out the units of what was read: whole rows of a part, from one on.
 func (c *coder) each(p part, row int, x []float64, visit func(u *unit) bool) bool {
-	size := c.local.Coding.Codes.Unit
+	size := c.grid.Codes.Unit
 	groups := size / c.piece.Group
 	u := &c.unit
 	u.codes = &c.piece
@@ -107,11 +108,11 @@ func (u *unit) numbers(g int) []float64 {
 }
 
 // quickCodes is pass for codes, as far as nearly all are the nearest to the original's numbers. Every unit is held to what
-// [rule.run] asks: at once where all codes are the nearest and the error is not larger than that rule allows, else by that rule. It is not
-// right where a unit is not, or where the tensor's format has to be judged by other rules.
+// [quant.Coding] asks of a run: at once where all codes are the nearest and the error is not larger than that rule allows, else by that rule. It is not
+// right where a unit is not, or where the codes need not be the nearest.
 func (s *sides) quickCodes(ctx context.Context) (t *tally, right bool, err error) {
 	coder := s.coder()
-	if coder == nil || s.local.Coding.Moves || s.local.Coding.Shared {
+	if coder == nil {
 		return nil, false, nil
 	}
 	t = &tally{}
@@ -122,43 +123,35 @@ func (s *sides) quickCodes(ctx context.Context) (t *tally, right bool, err error
 		e := u.errors()
 		t.elements += len(u.x)
 		t.wrong, t.whole = t.wrong+e.Error2, t.whole+e.X2
-		run := codeErrors{n: len(u.x), sum: e.Error2, largest: max(-e.Least, e.Most), codes: float64(u.codes.Hi - u.codes.Lo)}
-		rounding := run.rounding()
-		small := run.sum < 11*worstRun*worstRun*rounding // the bound is 12 times: no root is needed
-		if !e.Nearest || !(e.Beyond2 <= lost*e.X2) && e.Error2 > 0 || !small && !(run.times() <= worstRun*math.Sqrt(12)) {
+		run, near := e.Sums(len(u.x), u.codes.Lo, u.codes.Hi)
+		if !near {
 			if one == nil {
 				one = &sides{&reader{}, s.local, s.view}
 			}
-			if run, err = one.unit(ctx, q, u); err != nil || run.n == 0 {
+			if run, err = one.unit(ctx, q, u); err != nil || run.N == 0 {
 				right = false
 				return false
 			}
-			rounding = run.rounding()
 		}
-		t.rounded += rounding
-		t.codes.merge(&run)
-		t.doubt(s.local.Coding.Codes, u)
+		t.rounded += run.Rounding()
+		t.codes.Add(&run)
+		t.doubt(coder.grid.Codes, u)
 		return true
 	})
 	return t, right && err == nil, err
 }
 
 // unit judges a unit element by element. It returns no errors (n = 0) for a wrong unit.
-func (s *sides) unit(ctx context.Context, q rule, u *unit) (codeErrors, error) {
+func (s *sides) unit(ctx context.Context, q rule, u *unit) (e quant.Sums, err error) {
 	b, err := s.read(ctx, part{u.row, u.row + 1, u.column, u.column + len(u.x)})
 	if err != nil {
-		return codeErrors{}, err
+		return e, err
 	}
+	var r quant.Run
+	b.run(&r, &q, 0, len(u.x))
 	bad := make([]bool, len(u.x))
-	if !q.run(&b, bad, 0, len(bad)) {
-		return codeErrors{}, nil
-	}
-	var e codeErrors
-	for i, x := range b.original {
-		if bad[i] {
-			return codeErrors{}, nil
-		}
-		e.add(&b, i, x, b.Slack[i]+quant.Taken(x))
+	if b.coding.Judge(&r, bad) && !slices.Contains(bad, true) {
+		e = r.Sums()
 	}
 	return e, nil
 }
@@ -241,11 +234,12 @@ func (s *sides) cost(ctx context.Context, row *Row) error {
 	var all, squares, others, best float64 // squared errors: all groups; groups with other scales; these by the usual writer
 	groups, other, size := 0, 0, 1
 	far, place := 0.0, ""
-	err := s.coder().units(ctx, func(u *unit) bool {
+	coder := s.coder()
+	err := coder.units(ctx, func(u *unit) bool {
 		e := u.errors()
 		all, squares, size = all+e.Error2, squares+e.X2, u.codes.Group
 		groups += len(u.groups)
-		if !d.usualOf(s.local.Coding.Codes, u) {
+		if !d.usualOf(coder.grid.Codes, u) {
 			return false
 		}
 		for g, e := range u.groups {

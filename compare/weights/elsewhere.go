@@ -226,7 +226,7 @@ func newPiece(b *block, f finding, into *finding) *piece {
 	p := &piece{b: s.clone(), into: into}
 	for i, step := range p.b.Step { // squared errors that rounding to codes may make
 		most := 1.5*step + p.b.Slack[i]
-		if p.b.coding.Moves {
+		if p.b.moves() {
 			most = math.Abs(p.b.local[i]-p.b.original[i]) / math.Sqrt(clearly)
 		}
 		p.limit += float64(most * most)
@@ -287,7 +287,7 @@ func (p *piece) search(q *rule, row []float64, r, first, columns int) {
 	n := len(p.b.local)
 	unit := n
 	if p.b.coding != nil {
-		unit = max(1, p.b.coding.Group)
+		unit = p.b.group()
 	}
 	try := func(c int) {
 		if at := c - first; at >= 0 && at+n <= len(row) && (r != p.b.r0 || c != p.b.c0) && p.may(q, row[at:at+n]) && different(row[at:at+n], minPiece) && p.b.is(q, row[at:at+n], 0, n) {

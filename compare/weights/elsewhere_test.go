@@ -32,7 +32,7 @@ func ggml(b quant.Block) func(*tensor) {
 		if !q.Usual(&c, numbers) {
 			panic(b.String())
 		}
-		x.grid(b.String(), q.Coding(q.Planes().Readers()).Group)
+		x.grid(b.String(), q.Coding(q.Planes().Readers()).Data().Group)
 		for i := range x.values {
 			g := i / c.Group
 			low, high := c.Step[g]*float64(c.Lo)+c.Offset[g], c.Step[g]*float64(c.Hi)+c.Offset[g]

@@ -204,36 +204,6 @@ func sumOf(own, other []float64, moved []bool) spreadSum {
 	return s
 }
 
-// apart judges elements from to to-1 of a row, whose groups are not consecutive. GPTQ makes such groups if it orders inputs by their
-// activations.
-func (q *rule) apart(b *block, bad []bool, from, to int) {
-	type group struct{ step, low float64 }
-	at := map[group]int{}
-	var places [][]int
-	for i := from; i < to; i++ {
-		g := group{b.Step[i], b.Low[i]}
-		n, known := at[g]
-		if !known {
-			n = len(places)
-			at[g] = n
-			places = append(places, nil)
-		}
-		places[n] = append(places[n], i)
-	}
-	for _, list := range places {
-		one := block{part: part{b.r0, b.r0 + 1, 0, len(list)}, coding: b.coding}
-		for _, i := range list {
-			one.local, one.original = append(one.local, b.local[i]), append(one.original, b.original[i])
-			one.Bounds.Add(&b.Bounds, i)
-		}
-		wrong := make([]bool, len(list))
-		right := q.run(&one, wrong, 0, len(list))
-		for k, i := range list {
-			bad[i] = wrong[k] || !right
-		}
-	}
-}
-
 // likeSpread reports whether a sample of another tensor fits much better than the own original, for a format that moves errors.
 func (a *pair) likeSpread(values [][]float64, q rule) bool {
 	var own, other float64
@@ -265,24 +235,20 @@ func (a *pair) unidentified() {
 }
 
 // spreads reports whether codes that are not all the nearest may be those of a writer that moves errors, in a format that others write with the
-// nearest codes: nearly every row has some of them, and they are neither too large nor too small on average, nor nearer to zero. A mistake in
-// some rows does not do that; cutting off makes half a step, and a zero point that is off makes one.
+// nearest codes: nearly every row has some of them, and the errors are centred. A mistake in some rows does not do that.
 func (t *tally) spreads() bool {
-	e := &t.codes
-	if e.n < minTensor {
-		return false
-	}
-	far := func(sum float64) bool { return !(math.Abs(sum) <= tensorMean*float64(e.n)) }
-	if far(e.signed) || far(e.outward) {
-		return false
-	}
 	rows := 0
 	for _, n := range t.besideIn {
 		if n > 0 {
 			rows++
 		}
 	}
-	return 4*rows >= 3*len(t.besideIn)
+	return t.codes.Centred() && 4*rows >= 3*len(t.besideIn)
+}
+
+// otherwise reports whether other writers of a tensor's format move errors, and it is held to those that do not.
+func (t *Tensor) otherwise() bool {
+	return t.Coding != nil && t.Coding.MayMove() && !t.Coding.Moves()
 }
 
 // moving is a tensor of codes held to what a format that moves errors makes.

@@ -6,82 +6,40 @@ import (
 	"github.com/tracediff/tracediff/internal/quant"
 )
 
-// lost is the part of a run's energy beyond which its codes are not a rounding of the original. Codes of four bits lose a hundredth by
-// rounding, codes of two bits a tenth.
-const lost = 0.2
-
-// The bounds of a run of a group, in steps. The step that a run needs is twice its largest magnitude over the number of its steps: with it
-// rounding errs by 1/√12 of a step, root mean square, and by half a step at most.
-const (
-	worstRun  = 1.0 // root mean square error, in steps that the run needs: 3.5 times the error of rounding
-	worstMean = 0.5 // of the errors of a format that moves errors, in its own steps: a zero point off by one makes 1
-	minMean   = 16  // so many elements have a mean
-	minBeside = 8   // of so many elements half have to be the nearest codes
-)
-
-// The same of a format that moves errors. Inputs that go together make its errors larger: up to 0.65 of a group's sum of squares, 1.7 steps and
-// 2.4 times the rounding of a tensor by GPTQ with inputs of 16 factors, and a mean factor of 0.9 to 1.1. A group of other numbers has 2 of its
-// sum of squares and 4 steps, and a factor near 0; a scale that is off by an exponent is the factor.
-const (
-	movedLost   = 0.8
-	movedRun    = 2.5
-	movedFactor = 0.4 // from 1
-	movedTensor = 3.0
-)
-
-// The bounds of a whole tensor.
-const (
-	worstTensor = 2.0 // the root mean square error over the error of rounding with the steps that the groups need
-	worstBeside = 8   // one code in so many is not the nearest
-	tensorMean  = 0.2 // of the errors of a format that moves them, in steps
-	farCode     = 4   // steps between a code and its number; more steps are rare in a format that moves errors
-	minTensor   = 256 // elements that a tensor needs for these
-)
-
 // SizeAlone follows the name of a format without a limit for single codes: the tensor was judged by the size and the mean of its errors.
 const SizeAlone = ", by the size of its errors"
 
+// farCode is how many steps are rare between a code and its number, in a format that moves errors.
+const farCode = 4
+
 // coded judges a tensor of codes as a whole, after no single code was found wrong.
-func (row *Row) coded(g *quant.Coding, t *tally) {
-	e, times, worst := &t.codes, t.codes.times(), worstTensor
-	switch {
-	case e.n < minTensor:
-		worst = worstRun * math.Sqrt(12)
-	case g.Moves:
-		worst = movedTensor
-	}
-	if !g.Shared && e.sum > 0 && t.rounded > 0 {
-		times = math.Sqrt(e.sum / t.rounded)
-	}
-	row.Class, row.Rounding = Quantised, g.Name
-	mean := e.signed / float64(max(e.n, 1))
-	switch {
-	case g.Moves && !(times <= worst):
-		row.wrong(Unidentified, LargeErrors, "its root mean square error is %s times the error of rounding to the nearest code with the best scale, and up to %g times is usual for a format that moves errors; a writer can make it, and so can a mistake", number(times), worst)
-	case !(times <= worst):
-		row.wrong(Different, Coarse, "its root mean square error is %s times the error of rounding to the nearest code with the best scale; up to %g times is right", number(times), worst)
-	case !g.Moves && e.n >= minBeside && e.beside*worstBeside > e.n:
-		row.wrong(Mistake, Rounded, "%d of %d codes are not the nearest, and %s steps from the numbers on average: they were cut off, or a zero point or an offset is off", e.beside, e.n, number(e.above/float64(e.beside)))
-	case g.Moves && e.n >= minTensor && !(math.Abs(mean) <= tensorMean):
-		row.wrong(Mistake, Rounded, "the codes are %s steps from the numbers on average: a zero point is off, or the codes were cut off", number(mean))
-	case g.Moves:
+func (row *Row) coded(c quant.Coding, t *tally) {
+	e := &t.codes
+	row.Class, row.Rounding = Quantised, c.Data().Name
+	o := c.Whole(e, t.rounded)
+	switch o.Is {
+	case quant.Large:
+		row.wrong(Unidentified, LargeErrors, "its root mean square error is %s times the error of rounding to the nearest code with the best scale, and up to %g times is usual for a format that moves errors; a writer can make it, and so can a mistake", number(o.Times), o.Worst)
+	case quant.Coarse:
+		row.wrong(Different, Coarse, "its root mean square error is %s times the error of rounding to the nearest code with the best scale; up to %g times is right", number(o.Times), o.Worst)
+	case quant.Beside:
+		row.wrong(Mistake, Rounded, "%d of %d codes are not the nearest, and %s steps from the numbers on average: they were cut off, or a zero point or an offset is off", e.Beside, e.N, number(e.Above/float64(e.Beside)))
+	case quant.Aside:
+		row.wrong(Mistake, Rounded, "the codes are %s steps from the numbers on average: a zero point is off, or the codes were cut off", number(e.Mean()))
+	case quant.RightInSize:
 		row.Rounding += SizeAlone
 		row.note("the format moves errors between codes: the size and the mean of the errors of each group were checked, but no single code")
-		if e.furthest > farCode {
-			row.note("the code of row %d, column %d is %s steps from its number: the format may move it there, or it is wrong", e.row, e.column, number(e.furthest))
+		if e.Furthest > farCode {
+			row.note("the code of row %d, column %d is %s steps from its number: the format may move it there, or it is wrong", e.Row, e.Column, number(e.Furthest))
 		}
-		return
-	default:
-		return
 	}
-	row.Unequal = max(e.beside, 1)
+	if o.Is != quant.Right && o.Is != quant.RightInSize {
+		row.Unequal = max(e.Beside, 1)
+	}
 }
 
-// judge marks the elements of a block that a rule does not give. A code is right within one and a half steps of its number, plus the slack
-// of the grid; for a number beyond the last code, within the same distance of the last code. A non-finite number is never right for a
-// finite number. In each run of a group, the squared errors beyond the last codes are at most the lost part of the original's sum of
-// squares, the error is at most worstRun, and at least half of the codes are the nearest. For formats that move errors, judge limits the
-// size and the mean of all errors.
+// judge marks the elements of a block that a rule does not give: those of codes run by run, as their coding judges them. A non-finite number is never
+// right for a finite number.
 func (q *rule) judge(b *block, bad []bool) {
 	if b.coding == nil {
 		for i, l := range b.local {
@@ -89,15 +47,23 @@ func (q *rule) judge(b *block, bad []bool) {
 		}
 		return
 	}
+	var r quant.Run
 	for from, to := range b.runs {
-		if b.coding.Apart {
-			q.apart(b, bad, from, to)
-		} else if !q.run(b, bad, from, to) {
+		if b.run(&r, q, from, to); !b.coding.Judge(&r, bad[from:to]) {
 			for i := from; i < to; i++ {
 				bad[i] = true
 			}
 		}
 	}
+}
+
+// run is elements from to to-1, which share a step, with the numbers that a rule makes of the original's. The memory of r is used again.
+func (b *block) run(r *quant.Run, q *rule, from, to int) {
+	r.Values, r.Bounds, r.Numbers = b.local[from:to], b.Slice(from, to), room(&r.Numbers, to-from)
+	for i := range r.Numbers {
+		r.Numbers[i] = q.makes(b.original[from+i])
+	}
+	r.Row, r.Column = b.r0+from/b.columns(), b.c0+from%b.columns()
 }
 
 // runs yields the half-open range from, to of each group of a block of codes.
@@ -113,119 +79,6 @@ func (b *block) runs(yield func(from, to int) bool) {
 	}
 }
 
-// run marks the wrong elements in from to to-1, which share a step, and reports whether the run as a whole is right.
-func (q *rule) run(b *block, bad []bool, from, to int) bool {
-	var off, whole, both, mean float64
-	var e codeErrors
-	inside := 0
-	for i := from; i < to; i++ {
-		x, l := q.makes(b.original[i]), b.local[i]
-		slack := b.Slack[i] + quant.Taken(x)
-		within := b.Within(i, x)
-		beyond := math.Abs(x - within)
-		if b.coding.Moves {
-			bad[i], beyond = l-l != 0, math.Abs(x-l)
-			if x == within && b.Step[i] > 0 {
-				mean += (x - l) / b.Step[i]
-				inside++
-			}
-		} else {
-			bad[i] = l-l != 0 || !b.Allows(i, l, x, slack)
-		}
-		if bad[i] { // the remaining elements are judged without the wrong element
-			continue
-		}
-		if beyond -= slack; beyond > 0 {
-			off += beyond * beyond
-		}
-		whole, both = whole+x*x, both+l*x
-		e.add(b, i, x, slack)
-	}
-	switch {
-	case b.coding.Moves:
-		return off <= movedLost*whole && (inside < minMean || math.Abs(mean) <= worstMean*float64(inside) && math.Abs(both-whole) <= movedFactor*whole) &&
-			(b.coding.Shared || e.times() <= movedRun*math.Sqrt(12))
-	case !(off <= lost*whole):
-		return false
-	case b.coding.Shared: // a run need not fill the codes: the tensor is judged as a whole
-		return true
-	case e.n >= minBeside && 2*e.beside > e.n:
-		return false
-	}
-	return e.times() <= worstRun*math.Sqrt(12)
-}
-
-// codeErrors are the errors of codes, held against those of rounding to the nearest code with the step that the numbers need.
-type codeErrors struct {
-	n, beside     int     // elements, and those whose code is not the nearest
-	sum           float64 // of the squared errors, less the slack of the grid
-	signed, above float64 // the sum of the errors in steps, and the part of the codes other than the nearest
-	outward       float64 // the sum of the errors in steps, counted away from zero
-	furthest      float64 // code from its number, in steps
-	row, column   int     // of that code
-	largest       float64 // magnitude of the numbers
-	codes         float64 // steps from the lowest code to the highest
-}
-
-// add counts element i of a block, whose number is x.
-func (e *codeErrors) add(b *block, i int, x, slack float64) {
-	e.n++
-	l, step := b.local[i], b.Step[i]
-	if d := math.Abs(x-l) - slack; d > 0 {
-		e.sum += d * d
-	}
-	if a := math.Abs(x); a > e.largest {
-		e.largest = a
-	}
-	if !(step > 0) {
-		return
-	}
-	if n := math.Round((b.High[i] - b.Low[i]) / step); n > e.codes {
-		e.codes = n
-	}
-	d := l - b.Within(i, x)
-	if s := math.Abs(d) / step; s > e.furthest {
-		e.furthest, e.row, e.column = s, b.r0+i/b.columns(), b.c0+i%b.columns()
-	}
-	e.signed += d / step
-	e.outward += math.Copysign(d, d*x) / step
-	if math.Abs(d) > 0.5*step*(1+0x1p-12)+slack {
-		e.beside++
-		e.above += d / step
-	}
-}
-
-// merge adds the errors of other elements.
-func (e *codeErrors) merge(o *codeErrors) {
-	e.n, e.beside = e.n+o.n, e.beside+o.beside
-	e.sum, e.signed, e.above, e.outward = e.sum+o.sum, e.signed+o.signed, e.above+o.above, e.outward+o.outward
-	if o.furthest > e.furthest {
-		e.furthest, e.row, e.column = o.furthest, o.row, o.column
-	}
-	e.largest, e.codes = max(e.largest, o.largest), max(e.codes, o.codes)
-}
-
-// rounding is the sum of squared errors of rounding with one step.
-func (e *codeErrors) rounding() float64 {
-	if e.codes == 0 {
-		return 0
-	}
-	step := 2 * e.largest / e.codes
-	return float64(e.n) * step * step / 12
-}
-
-// times is the ratio of the root mean square error to the error of rounding. It is 0 if no element has a step: errors are then errors of
-// the slack, and the slack has a check of its own.
-func (e *codeErrors) times() float64 {
-	switch {
-	case e.sum == 0 || e.codes == 0:
-		return 0
-	case e.largest == 0:
-		return math.Inf(1)
-	}
-	return math.Sqrt(e.sum / e.rounding())
-}
-
 // tally is the result of one slow pass over a tensor, and counts for every later question.
 type tally struct {
 	sums
@@ -234,7 +87,7 @@ type tally struct {
 	first         spot       // the first bad element
 	beyond        int        // finite numbers of the original that are infinite, or the largest number there is, in the port
 	vanished      int        // numbers of the original that are zero in the port
-	codes         codeErrors // of codes
+	codes         quant.Sums // of codes
 	besideIn      []int32    // of codes: how many in a row are not the nearest
 	rounded       float64    // of codes: the squared errors that rounding makes, group by group
 	doubts        doubts     // of scales
@@ -322,15 +175,13 @@ func (t *tally) add(b *block, q *rule, bad []bool) {
 
 // addCodes counts the errors of codes, group by group.
 func (t *tally) addCodes(b *block, q *rule) {
+	var r quant.Run
 	for from, to := range b.runs {
-		var e codeErrors
-		for i := from; i < to; i++ {
-			x := q.makes(b.original[i])
-			e.add(b, i, x, b.Slack[i]+quant.Taken(x))
-		}
-		t.rounded += e.rounding()
-		t.codes.merge(&e)
-		t.besideIn[b.r0+from/b.columns()] += int32(e.beside)
+		b.run(&r, q, from, to)
+		e := r.Sums()
+		t.rounded += e.Rounding()
+		t.codes.Add(&e)
+		t.besideIn[r.Row] += int32(e.Beside)
 	}
 }
 

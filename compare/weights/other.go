@@ -94,10 +94,7 @@ func (a *pair) like(o *Tensor, q rule) (bool, error) {
 		t     *Tensor
 		group int
 	}
-	key := of{o, 0}
-	if a.local.Coding != nil {
-		key.group = a.local.Coding.Group
-	}
+	key := of{o, groupOf(a.local.Coding)}
 	held, ok := a.c.samples.Load(key)
 	if !ok {
 		var values [][]float64

@@ -47,7 +47,7 @@ func (c *comparison) pair(ctx context.Context, r *reader, local, original *Tenso
 	if err != nil {
 		return row, err
 	}
-	if c := local.Coding; c != nil && c.Mixed && !c.Moves && (t.bad > 0 || t.codes.beside*worstBeside > t.codes.n) && t.spreads() {
+	if local.otherwise() && (t.bad > 0 || t.codes.Often()) && t.spreads() {
 		s.local = moving(local)
 		row.note("the codes are not the nearest to the numbers in nearly every row: the writer moved errors between them, as GPTQ and AWQ do")
 		if t, q, err = s.agrees(ctx); err != nil {
@@ -58,7 +58,7 @@ func (c *comparison) pair(ctx context.Context, r *reader, local, original *Tenso
 		row = right(row, s.local, q, t)
 		switch {
 		case row.Class != Quantised:
-		case s.local.Coding.Moves:
+		case s.local.Coding.Moves():
 			err = s.columns(ctx, &row)
 		case s.coder() != nil:
 			err = s.cost(ctx, &row)
@@ -97,7 +97,7 @@ func (s *sides) quickly(ctx context.Context, row *Row) (bool, error) {
 func (c *comparison) named(ctx context.Context, s *sides, row Row, q rule, t *tally) (Row, error) {
 	given := row
 	row, err := newPair(c, s, q, t).name(ctx, row)
-	if g := s.local.Coding; err != nil || g == nil || !g.Mixed || g.Moves || row.Class != Different {
+	if err != nil || !s.local.otherwise() || row.Class != Different {
 		return row, err
 	}
 	moved := *s
@@ -309,11 +309,7 @@ const sampleParts = 24
 // samplesOf are rectangles of a tensor, spread over it: the same for all tensors of a shape. Those of codes are whole groups.
 func samplesOf(t *Tensor) []part {
 	rows, columns := t.flat()
-	wide := 16
-	if t.Coding != nil {
-		wide = max(wide, t.Coding.Group)
-	}
-	wide = min(wide, columns)
+	wide := min(max(16, groupOf(t.Coding)), columns)
 	n := sampleParts
 	if rows*columns <= n*wide {
 		return slices.Collect(view{t: t}.parts)

@@ -6,6 +6,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/tracediff/tracediff/internal/quant"
 )
 
 // sectionOf is the data from some byte on.
@@ -178,7 +180,7 @@ func (a parts) ofRow(b *block, from, to int) finding {
 	}
 	if some.moves() {
 		var e evidence
-		if e.add(&a.q, &some, &q, some.original, 0, len(bad)); len(bad) < minMean || !e.enough() { // larger errors do not prove a factor
+		if e.add(&a.q, &some, &q, some.original, 0, len(bad)); len(bad) < quant.MinMean || !e.enough() { // larger errors do not prove a factor
 			return f
 		}
 	}

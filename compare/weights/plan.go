@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tracediff/tracediff/internal/hint"
+	"github.com/tracediff/tracediff/internal/quant"
 	"github.com/tracediff/tracediff/internal/spelling"
 )
 
@@ -184,7 +185,7 @@ func rowsOf(t *Tensor, name string, from, n int) *Tensor {
 	part.Shape = append([]int{n}, t.Shape[1:]...)
 	part.Data = sectionOf(t.Data, int64(from)*width*int64(t.DType.Size()))
 	if t.Coding != nil {
-		part.Coding = t.Coding.From(int64(from)*width, sectionOf)
+		part.Coding = quant.From(t.Coding, int64(from)*width, sectionOf)
 	}
 	return &part
 }

@@ -65,12 +65,12 @@ func (c checkpoint) side() weights.Side {
 		x := c[name]
 		t := &weights.Tensor{Name: name, Shape: x.shape, DType: x.dtype, Data: bytes.NewReader(encode(x.dtype, x.values)), Add: x.add}
 		if x.step != nil {
-			t.Coding = &quant.Coding{
+			t.Coding = quant.Scheme{Name: x.format, Moves: x.moves}.Coding(&quant.Grid{
 				Planes: quant.Planes{Step: bytes.NewReader(encode(hooks.F32, x.step)), Low: bytes.NewReader(encode(hooks.F32, x.low)), High: bytes.NewReader(encode(hooks.F32, x.high))},
-				Group:  x.group, Scheme: quant.Scheme{Name: x.format, Moves: x.moves},
-			}
+				Group:  x.group,
+			})
 			if x.slack != nil {
-				t.Coding.Slack = bytes.NewReader(encode(hooks.F32, x.slack))
+				t.Coding.Data().Slack = bytes.NewReader(encode(hooks.F32, x.slack))
 			}
 		}
 		s.Tensors = append(s.Tensors, t)

@@ -56,7 +56,7 @@ func TestGroupsAreJudgedAsElementsAre(t *testing.T) {
 		local := &weights.Tensor{Name: "w", Shape: []int{rows, columns}, DType: q.Dense().DType, Data: p.Values}
 		local.Coding = q.Coding(p.Readers())
 		if quick {
-			local.Coding.Codes = q
+			local.Coding.Data().Codes = q
 		}
 		r, err := weights.Compare(context.Background(), weights.Side{Tensors: []*weights.Tensor{local}}, original, weights.Options{Workers: 1})
 		if err != nil {

@@ -61,7 +61,7 @@ var relations = []relation{
 
 // What relations apply to.
 func (a *pair) coded() bool         { return a.local.Coding != nil }
-func (a *pair) moves() bool         { return a.coded() && a.local.Coding.Moves }
+func (a *pair) moves() bool         { return a.coded() && a.local.Coding.Moves() }
 func (a *pair) float() bool         { return a.local.DType.Float() }
 func roundedToNearest(a *pair) bool { return a.coded() && !a.moves() }
 func floating(a *pair) bool         { return a.float() && a.original.DType.Float() }

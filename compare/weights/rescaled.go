@@ -36,7 +36,7 @@ func (c *comparison) rescale(ctx context.Context, jobs []*job, rows []Row) error
 		if l, o := j.local, j.original; l != nil && o != nil {
 			t.Shape, t.Fits = l.Shape, l.check() == nil && o.check() == nil && slices.Equal(l.Shape, o.Shape)
 			if t.Codes = l.Coding != nil; t.Codes {
-				t.Moves, t.Format = l.Coding.MayMove(), l.Coding.Name
+				t.Moves, t.Format = l.Coding.MayMove(), l.Codes()
 			}
 		}
 		tensors, s.at[t] = append(tensors, t), judged{j, &rows[i]}
@@ -85,11 +85,7 @@ func (s *rescaling) Vector(ctx context.Context, t *awq.Tensor) (local, original 
 
 func (s *rescaling) Judge(ctx context.Context, t *awq.Tensor, f awq.Factors) error {
 	j := s.at[t]
-	local := j.local
-	if !local.Coding.Moves {
-		local = moving(local) // the factors are measured, and AWQ clips
-	}
-	row, err := s.pair(ctx, s.r, local, scaledBy(&f, j.original))
+	row, err := s.pair(ctx, s.r, moving(j.local), scaledBy(&f, j.original)) // the factors are measured, and AWQ clips
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tracediff/tracediff/internal/floats"
+	"github.com/tracediff/tracediff/internal/quant"
 )
 
 // minScaled is how many elements have to agree on a factor.
@@ -114,7 +115,7 @@ func cutOff(ctx context.Context, a *pair) (bool, error) {
 	if err != nil || !inward && !downward {
 		return false, err
 	}
-	if beside < minCut || beside*worstBeside <= n {
+	if e := (quant.Sums{N: n, Beside: beside}); beside < minCut || !e.Often() {
 		return false, nil
 	}
 	where := either(inward, "toward zero", "down")
@@ -129,9 +130,9 @@ func cutOff(ctx context.Context, a *pair) (bool, error) {
 func zeroPoints(ctx context.Context, a *pair) (bool, error) {
 	const least, near = 16, 0.25
 	rows, columns := a.local.flat()
-	mean := a.t.codes.signed / float64(max(a.t.codes.n, 1))
+	mean := a.t.codes.Mean()
 	steps := math.Round(mean)
-	if rows < least || columns < minMean || steps == 0 || !(math.Abs(mean-steps) <= near) {
+	if rows < least || columns < quant.MinMean || steps == 0 || !(math.Abs(mean-steps) <= near) {
 		return false, nil
 	}
 	for r := range rows {
@@ -198,13 +199,13 @@ func (a parts) mended(b *block, zero []float64, kind Kind, factor float64) bool 
 	}
 	bad := make([]bool, len(zero))
 	a.q.judge(&m, bad)
-	if b.coding.Moves {
+	if b.moves() {
 		var e evidence
 		for i, x := range b.original {
 			d, r := a.q.makes(x)-b.local[i], a.q.makes(x)-m.local[i]
 			e.own, e.other = e.own+float64(d*d), e.other+float64(r*r)
 		}
-		if e.moves = true; len(bad) < minMean || !e.enough() {
+		if e.moves = true; len(bad) < quant.MinMean || !e.enough() {
 			return false
 		}
 	}

@@ -21,7 +21,7 @@ type Tensor struct {
 	Unknown string      // a format that is not read, by its name; else empty
 	Data    io.ReaderAt // the elements of DType, row-major, little-endian
 
-	Coding *quant.Coding // of a tensor of codes; else nil
+	Coding quant.Coding // of a tensor of codes; else nil
 
 	// Add is what the file has more than the original by its own rules, as 1 where it has 1+w for the weight w of a norm.
 	Add float64
@@ -70,7 +70,7 @@ func (t *Tensor) Codes() string {
 	if t.Coding == nil {
 		return ""
 	}
-	return t.Coding.Name
+	return t.Coding.Data().Name
 }
 
 // format is what its elements are stored as.
@@ -125,7 +125,7 @@ func matrices(t *Tensor) []*Tensor {
 		part.Shape, part.Data, part.part = shape, sectionOf(t.Data, int64(at*t.DType.Size())), partOf{t, at}
 		part.Instead = nil
 		if t.Coding != nil {
-			part.Coding = t.Coding.From(int64(at), sectionOf)
+			part.Coding = quant.From(t.Coding, int64(at), sectionOf)
 		}
 		list = append(list, &part)
 	}
@@ -320,7 +320,7 @@ func (r *reader) view(dst []float64, v view, p part) error {
 type block struct {
 	part
 	local, original []float64
-	coding          *quant.Coding
+	coding          quant.Coding
 	quant.Bounds
 }
 
@@ -333,13 +333,13 @@ func (b *block) clone() block {
 func (b *block) group() int { return groupOf(b.coding) }
 
 // moves reports codes of a format that moves errors.
-func (b *block) moves() bool { return b.coding != nil && b.coding.Moves }
+func (b *block) moves() bool { return b.coding != nil && b.coding.Moves() }
 
-func groupOf(c *quant.Coding) int {
+func groupOf(c quant.Coding) int {
 	if c == nil {
 		return 1
 	}
-	return max(1, c.Group)
+	return max(1, c.Data().Group)
 }
 
 // read reads a rectangle of a port's tensor, and of what it may be.
@@ -355,7 +355,7 @@ func (r *reader) read(ctx context.Context, local *Tensor, v view, p part) (block
 		return b, inTensor(v.t, err)
 	}
 	if c := local.Coding; c != nil {
-		err := r.bounds.Read(c, p.size(), func(dst []float64, plane io.ReaderAt) error {
+		err := r.bounds.Read(c.Data(), p.size(), func(dst []float64, plane io.ReaderAt) error {
 			return r.plane(dst, local, p, func(dst []float64, from int) error { return r.buf.read(dst, plane, hooks.F32, from) })
 		})
 		if b.Bounds = r.bounds; err != nil {

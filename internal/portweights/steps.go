@@ -65,12 +65,12 @@ func writeSteps(ctx context.Context, e *settings.Env, dir string, list []weights
 func steppedAs(s weights.Source) (rows, columns int, ok bool) {
 	format := s.Parts[0].Local.Codes()
 	for _, p := range s.Parts {
-		g, shape := p.Local.Coding, p.Taken()
+		c, shape := p.Local.Coding, p.Taken()
 		rowsOnly := len(shape) == 2 && len(p.Local.Shape) == 2 && shape[1] == p.Local.Shape[1]
-		if g == nil || g.Unit == nil || p.Local.Codes() != format || !rowsOnly {
+		if c == nil || c.Data().Unit == nil || p.Local.Codes() != format || !rowsOnly {
 			return 0, 0, false
 		}
-		group := quant.Stepped(format, g.Group)
+		group := quant.Stepped(format, c.Data().Group)
 		if group < 1 || shape[1]%group != 0 || columns > 0 && columns != 2*shape[1]/group {
 			return 0, 0, false
 		}
@@ -84,7 +84,8 @@ func stepsInto(ctx context.Context, to io.Writer, list []weights.Source) (across
 	for _, s := range list {
 		mixed := false
 		for _, p := range s.Parts {
-			shape, group := p.Taken(), quant.Stepped(p.Local.Codes(), p.Local.Coding.Group)
+			g, shape := p.Local.Coding.Data(), p.Taken()
+			group := quant.Stepped(p.Local.Codes(), g.Group)
 			raw := make([]byte, 4*shape[1])
 			out := make([]byte, 0, 8*shape[1]/group)
 			for row := range shape[0] {
@@ -92,7 +93,7 @@ func stepsInto(ctx context.Context, to io.Writer, list []weights.Source) (across
 					return nil, err
 				}
 				out = out[:0]
-				for _, plane := range []io.ReaderAt{p.Local.Coding.Unit, p.Local.Coding.Offset} {
+				for _, plane := range []io.ReaderAt{g.Unit, g.Offset} {
 					if n, err := plane.ReadAt(raw, int64(row)*int64(len(raw))); n < len(raw) {
 						return nil, fmt.Errorf("reading %s: %w", p.Local.Name, errors.Join(err, io.ErrUnexpectedEOF))
 					}

@@ -38,7 +38,8 @@ func (o *openedWeights) tensor(w *mapping.Weight, row func(int) int) *weights.Te
 	}
 	t.Coding = q.Coding(w.Planes)
 	if slices.Equal(q.Shape, w.Shape) && (row != nil || w.How == "") {
-		t.Coding.Codes, t.Coding.Row = q, row
+		g := t.Coding.Data()
+		g.Codes, g.Row = q, row
 	}
 	return t
 }

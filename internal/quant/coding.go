@@ -6,32 +6,69 @@ import (
 	"slices"
 )
 
-// Coding is how the elements of a tensor are stored as codes, in the order in which they are compared.
-type Coding struct {
-	Scheme
-	Planes // of each element, in the order of the tensor's shape. Slack may be nil: none; so may Unit and Offset: not known
+// Coding is how the elements of a tensor are stored as codes, in the order in which they are compared, and what its writer makes of numbers.
+type Coding interface {
+	// Data is where the codes lie, and what they stand for.
+	Data() *Grid
+	// Nearest is the tensor of the file, if each of its groups has to have the nearest codes for a step of its own; else nil.
+	Nearest() *Tensor
+	// Moves reports whether the writer moves errors from code to code: a single code that is not the nearest is no mistake.
+	Moves() bool
+	// MayMove reports whether some writers of the format do.
+	MayMove() bool
+	// Moving is the coding, held to what a writer that moves errors makes.
+	Moving() Coding
+	// Judge marks the wrong elements of a run, and reports whether the run as a whole is right.
+	Judge(r *Run, bad []bool) bool
+	// Whole judges a tensor by the errors of all its codes, no single one of which is wrong. rounded are the squared errors that rounding
+	// makes, group by group.
+	Whole(e *Sums, rounded float64) Outcome
 
-	Group int  // so many elements of a row share a step, or a step of steps
-	Apart bool // a group is the elements of a row with the same step and the same lowest number: consecutive or apart
+	at(*Grid) Coding
+}
+
+// Grid is where the codes of a tensor lie, and what they stand for.
+type Grid struct {
+	Name   string // of the format, for people
+	Planes        // of each element, in the order of the tensor's shape. Slack may be nil: none; so may Unit and Offset: not known
+	Group  int    // so many elements of a row share a step, or a step of steps
 
 	// Codes are those of the whole tensor of the file, from whose element First on the rows of this one lie: row i is the file's row
 	// Row(i), of the whole tensor; Row may be nil where it is row i. nil where the elements do not lie in the file's rows.
 	Codes *Tensor
 	First int64
 	Row   func(i int) int
+
+	shared bool // one step is that of all elements: a run need not fill the codes
 }
 
 // Coding returns the coding of a tensor's elements from planes in the order of [Planes.Readers]: the tensor's own planes, or the planes
 // after a change of layout.
-func (t *Tensor) Coding(planes []io.ReaderAt) *Coding {
-	c := &Coding{Scheme: t.Scheme, Group: t.group, Apart: t.group == 1 && t.Scheme.Moves}
-	for i, p := range c.readers() {
+func (t *Tensor) Coding(planes []io.ReaderAt) Coding {
+	g := &Grid{Group: t.group}
+	for i, p := range g.readers() {
 		*p = planes[i]
 	}
 	if t.group == 1 && len(t.Shape) > 0 { // each element has a step of its own: a group is not consecutive
-		c.Group = t.Shape[len(t.Shape)-1]
+		g.Group = t.Shape[len(t.Shape)-1]
+	}
+	c := t.Scheme.Coding(g)
+	if m, ok := c.(movedCodes); ok && t.group == 1 {
+		return apartCodes{m}
 	}
 	return c
+}
+
+// Coding is what the usual writers of a scheme make.
+func (s Scheme) Coding(g *Grid) Coding {
+	g.Name, g.shared = s.Name, s.Shared
+	switch {
+	case s.Moves:
+		return movedCodes{g}
+	case s.Mixed:
+		return mixedCodes{nearestCodes{g}}
+	}
+	return nearestCodes{g}
 }
 
 // Readers returns the planes in the order that [Tensor.Coding] takes: Step, Low, High, Slack, Unit, Offset.
@@ -48,43 +85,33 @@ func (p *Planes) readers() []*io.ReaderAt {
 }
 
 // Element is the number of the first element of a row in Codes.
-func (c *Coding) Element(row, columns int) int64 {
-	row += int(c.First / int64(columns))
-	if c.Row != nil {
-		row = c.Row(row)
+func (g *Grid) Element(row, columns int) int64 {
+	row += int(g.First / int64(columns))
+	if g.Row != nil {
+		row = g.Row(row)
 	}
 	return int64(row) * int64(columns)
 }
 
 // From is the coding from some element on. section returns a plane from some byte on.
-func (c *Coding) From(element int64, section func(io.ReaderAt, int64) io.ReaderAt) *Coding {
+func From(c Coding, element int64, section func(io.ReaderAt, int64) io.ReaderAt) Coding {
 	const size = 4
-	part := *c
+	part := *c.Data()
 	part.First += element
 	for _, p := range part.readers() {
 		if *p != nil {
 			*p = section(*p, element*size)
 		}
 	}
-	return &part
+	return c.at(&part)
 }
-
-// Moving is the coding, held to what a writer that moves errors makes.
-func (c *Coding) Moving() *Coding {
-	moved := *c
-	moved.Moves = true
-	return &moved
-}
-
-// MayMove reports whether some writers of the format move errors from code to code.
-func (c *Coding) MayMove() bool { return c.Moves || c.Mixed }
 
 // Bounds holds, for each of some elements, the numbers that a code of the element can stand for: Low, Low+Step, ... up to High. Slack is an
 // additional distance between a number and its code, because a writer chose the code before it rounded the scale.
 type Bounds struct{ Step, Low, High, Slack []float64 }
 
-// Read fills the bounds with those of n elements of a coding. read reads one plane.
-func (b *Bounds) Read(c *Coding, n int, read func(dst []float64, plane io.ReaderAt) error) error {
+// Read fills the bounds with those of n elements. read reads one plane.
+func (b *Bounds) Read(c *Grid, n int, read func(dst []float64, plane io.ReaderAt) error) error {
 	for _, x := range []struct {
 		into  *[]float64
 		plane io.ReaderAt
