@@ -85,7 +85,7 @@ func (s *sides) columnsOf(ctx context.Context, row *Row, explained func(from map
 		}
 	}
 	if first >= 0 {
-		row.wrong(Mistake, ColumnOrder, "%s", columnsMoved(from, first, n, len(far) > maxColumns))
+		row.is(Mistake, columnsMoved(from, first, n, len(far) > maxColumns))
 	} else if !accuse {
 		return false, nil
 	} else {
@@ -94,7 +94,7 @@ func (s *sides) columnsOf(ctx context.Context, row *Row, explained func(from map
 			return false, nil
 		}
 		first = far[0]
-		row.wrong(Different, Values, "%s not the original's: the cosine of column %d is %.2f over %d rows", count(wrong, "column is", "columns are"), first, sums[first].cosine(), rows)
+		row.wrong(Different, Values, "%s not the original's: the cosine of column %d is %s over %d rows", count(wrong, "column is", "columns are"), first, digits(sums[first].cosine(), 'f', 2), rows)
 	}
 	b, err := s.read(ctx, part{0, 1, first, first + 1})
 	if err != nil {
@@ -164,14 +164,12 @@ func movedColumns(from map[int]int, n int) int {
 func columnsMoved(from map[int]int, first, n int, more bool) phrase {
 	other := from[first]
 	switch {
-	case more:
-		return say("in its columns, %d of %d columns or more stand in another order: the first is %d, which is the original's %d", len(from), n, first, other)
-	case len(from) == 2 && from[other] == first:
-		return say("in its columns, columns %d and %d have changed places", first, other)
-	case len(from) == 1:
-		return say("column %d is the original's column %d", first, other)
+	case len(from) == 2 && from[other] == first && !more:
+		return say(ColumnOrder, "in its columns, columns %s have changed places", both{first, other})
+	case len(from) == 1 && !more:
+		return say(ColumnOrder, "column %d is the original's column %d", first, other)
 	}
-	return say("in its columns, %d of %d columns stand in another order: the first is %d, which is the original's %d", len(from), n, first, other)
+	return say(ColumnOrder, "in its columns, %d of %d columns%s stand in another order: the first is %d, which is the original's %d", len(from), n, either(more, " or more", ""), first, other)
 }
 
 // otherColumns looks for columns that stand elsewhere.
@@ -206,10 +204,7 @@ func (a *pair) rowsRight(ctx context.Context, s *sides, at int, from map[int]int
 
 // byColumn looks for a factor for each column: a norm, or a scale of channels, that was multiplied into the weight.
 func byColumn(ctx context.Context, a *pair) (bool, error) {
-	rows, columns := a.local.flat()
-	if rows < 4 || a.coded() || !a.float() || a.q.add != 0 {
-		return false, nil
-	}
+	_, columns := a.local.flat()
 	both, whole := make([]float64, columns), make([]float64, columns)
 	err := a.blocks(ctx, func(b *block) bool {
 		for i, x := range b.original {

@@ -123,7 +123,9 @@ func Compare(ctx context.Context, local, original Side, o Options) (*Result, err
 	}
 	c.padded(res.Tensors)
 	for i := range res.Tensors {
-		switch res.Tensors[i].Class {
+		row := &res.Tensors[i]
+		row.What = row.said.String()
+		switch row.Class {
 		case Equal:
 			res.Counts.Equal++
 		case Cast:
@@ -236,9 +238,9 @@ func (c *comparison) resemble(ctx context.Context, jobs []*job, rows []Row) erro
 				continue
 			}
 			rows[e].Other = o.key()
-			rows[e].tell("the original has no such name; the values equal its %s", o.key())
+			rows[e].wrong(Extra, rows[e].Kind, "the original has no such name; the values equal its %s", o.key())
 			rows[m].Other = local.key()
-			rows[m].tell("the port has no such name; its %s has the values", local.key())
+			rows[m].wrong(Missing, rows[m].Kind, "the port has no such name; its %s has the values", local.key())
 			break
 		}
 	}

@@ -19,19 +19,16 @@ type Finding struct {
 	Try      string   `json:"try"`          // what to do; of several lines of a map one a line
 }
 
-// the next step for the reader; for several map lines, one per line
+// findings groups the wrong tensors by what is wrong and what to do about it. In a finding each group of phrases that differ in numbers at most is
+// said once.
 func findings(rows []Row) []Finding {
-	layers, tensors := otherLayers(rows), crossed(rows)
 	type kind struct {
 		class Class
 		kind  Kind
-		try   string // "": a line of a map, and each tensor has its own
+		line  bool // a line of a map is missing: each tensor has its own
+		codes bool // of what is cut off
 	}
-	type form struct {
-		finding int
-		form    string
-	}
-	at, forms := map[kind]int{}, map[form]*alike{}
+	at, exchanged := map[kind]int{}, exchanges(rows)
 	var groups [][]*alike // by finding
 	all := []Finding{}
 	for i := range rows {
@@ -40,15 +37,10 @@ func findings(rows []Row) []Finding {
 			continue
 		}
 		said, do := r.said, try(r)
-		k := kind{r.Class, r.Kind, do}
-		switch {
-		case r.Kind == OtherLayer:
-			said = phrase{layers[r.Name], layers[r.Name]} // a sentence for each pair of layers
-		case r.Kind == OtherTensor && tensors[r.Name] != "":
-			said = phrase{tensors[r.Name], tensors[r.Name]}
-		case (r.Class == Missing || r.Class == Extra) && r.Other != "":
-			k.try = ""
+		if p, ok := exchanged[r.Name]; ok {
+			said = p
 		}
+		k := kind{r.Class, r.Kind, r.line() != "", r.cutCodes()}
 		n, known := at[k]
 		if !known {
 			n = len(all)
@@ -62,13 +54,7 @@ func findings(rows []Row) []Finding {
 				f.Try += "\n" + do
 			}
 		}
-		a := forms[form{n, said.form}]
-		if a == nil {
-			a = &alike{}
-			forms[form{n, said.form}] = a
-			groups[n] = append(groups[n], a)
-		}
-		a.add(r.Name, said.text)
+		groups[n] = put(groups[n], r.Name, said)
 	}
 	for n := range all {
 		all[n].What = together(groups[n])
@@ -143,18 +129,30 @@ func mapLine(local, original string) string {
 	return fmt.Sprintf("a line of the map: %q = %q", local, original)
 }
 
+// line is the line of a map for a tensor that has another name in the port; "" for others.
+func (r *Row) line() string {
+	switch {
+	case r.Other == "":
+	case r.Class == Extra:
+		return mapLine(r.Name, r.Other)
+	case r.Class == Missing:
+		return mapLine(r.Other, r.Name)
+	}
+	return ""
+}
+
+// cutCodes reports codes that are cut off, whose scales are to be looked at.
+func (r *Row) cutCodes() bool { return r.Kind == CutOff && r.Rounding == "" }
+
 // try is what to do about a row.
 func try(r *Row) string {
-	if r.Class == Extra && r.Other != "" {
-		return mapLine(r.Name, r.Other)
-	}
-	if r.Class == Missing && r.Other != "" {
-		return mapLine(r.Other, r.Name)
+	if line := r.line(); line != "" {
+		return line
 	}
 	if r.Class == Different && r.Kind == Shape {
 		return "are both checkpoints of one model? If the port means another layout, say so in a line of the map with axes"
 	}
-	if r.Kind == CutOff && r.Rounding == "" { // codes
+	if r.cutCodes() {
 		return "round each number over its scale to the nearest code: a plain conversion to integers truncates"
 	}
 	if t := tries[r.Kind]; t != "" {
@@ -163,47 +161,51 @@ func try(r *Row) string {
 	return "convert the tensor again from the original, and compare it after each step of the conversion"
 }
 
-// alike are the sentences of a finding that differ in numbers at most.
+// alike are the phrases of a finding that differ in numbers at most.
 type alike struct {
-	first  string
-	layers bool // all are the first, but for the numbers of layers
-	same   bool // all are the first
-	names  []string
+	first phrase
+	by    look // the closest by which all are the first
+	names []string
 }
 
 // ofFirst ends a sentence about several tensors whose numbers differ.
 const ofFirst = "; the numbers are from the first tensor, and each tensor has its own"
 
-func (a *alike) text() string {
-	switch {
-	case a.same:
-		return a.first
-	case a.layers:
-		return inLayers(a.first)
+func (a *alike) String() string {
+	switch a.by {
+	case exact:
+		return a.first.String()
+	case layers:
+		return a.first.inLayers().String()
 	}
-	return a.first + ofFirst
+	return a.first.String() + ofFirst
 }
 
 // maxSentences is how many sentences a finding has that differ in more than numbers.
 const maxSentences = 3
 
-// add takes what is said of another tensor.
-func (a *alike) add(name, what string) {
-	if len(a.names) == 0 {
-		a.first, a.layers, a.same = what, true, true
+// put adds what is said of another tensor to the phrases that are alike.
+func put(groups []*alike, name string, said phrase) []*alike {
+	at := slices.IndexFunc(groups, func(a *alike) bool { return a.first.seen(numbers) == said.seen(numbers) })
+	if at < 0 {
+		return append(groups, &alike{first: said, names: []string{name}})
+	}
+	a := groups[at]
+	for a.by < numbers && a.first.seen(a.by) != said.seen(a.by) {
+		a.by++
 	}
 	a.names = append(a.names, name)
-	a.same, a.layers = a.same && what == a.first, a.layers && inLayers(what) == inLayers(a.first)
+	return groups
 }
 
 // together makes one text of the sentences of several tensors.
 func together(groups []*alike) string {
 	if len(groups) == 1 {
-		return groups[0].text()
+		return groups[0].String()
 	}
 	var list []string
 	for _, a := range groups[:min(len(groups), maxSentences)] {
-		list = append(list, "in "+called(a.names)+": "+a.text())
+		list = append(list, "in "+called(a.names)+": "+a.String())
 	}
 	if n := len(groups) - maxSentences; n > 0 {
 		list = append(list, fmt.Sprintf("and %s: --format json has the sentence of each tensor", count(n, "other sentence", "other sentences")))
@@ -211,68 +213,51 @@ func together(groups []*alike) string {
 	return strings.Join(list, "; ")
 }
 
-// otherLayers says for each tensor that belongs to another layer what its own layer has. If layer a has the tensors of layer b, and layer b those of
-// layer a, the two were swapped.
-func otherLayers(rows []Row) map[string]string {
-	from := map[int]map[int]int{} // by layer: the number of its tensors that belong to each other layer
-	total := map[int]int{}
-	for i := range rows {
-		mine, _ := layerOf(rows[i].Name)
-		if mine >= 0 {
-			total[mine]++
-		}
-		if rows[i].Kind != OtherLayer {
-			continue
-		}
-		theirs, _ := layerOf(rows[i].Other)
-		if from[mine] == nil {
-			from[mine] = map[int]int{}
-		}
-		from[mine][theirs]++
+// layer is the number of a layer that is told apart from others, and not only a number.
+type layer int
+
+// exchanges says of tensors that belong to another layer what their own layer has, and of pairs of tensors that they have each other's values. If
+// layer a has the tensors of layer b, and layer b those of layer a, the two were swapped.
+func exchanges(rows []Row) map[string]phrase {
+	from := map[both]int{} // layers: how many tensors of the first belong to the second
+	total, other := map[int]int{}, map[string]string{}
+	layersOf := func(r *Row) (mine, theirs int) {
+		mine, _ = layerOf(r.Name)
+		theirs, _ = layerOf(r.Other)
+		return mine, theirs
 	}
-	said := map[string]string{}
+	for i := range rows {
+		mine, theirs := layersOf(&rows[i])
+		total[mine]++
+		switch rows[i].Kind {
+		case OtherLayer:
+			from[both{mine, theirs}]++
+		case OtherTensor:
+			other[rows[i].Name] = rows[i].Other
+		}
+	}
+	said := map[string]phrase{}
 	for i := range rows {
 		r := &rows[i]
-		if r.Kind != OtherLayer {
-			continue
-		}
-		mine, _ := layerOf(r.Name)
-		theirs, _ := layerOf(r.Other)
-		n := from[mine][theirs]
-		some := ""
-		if n < total[mine] {
-			some = fmt.Sprintf(" in %d of %d tensors", n, total[mine])
-		}
-		if back := from[theirs][mine]; back == n {
-			a, b := min(mine, theirs), max(mine, theirs)
-			said[r.Name] = fmt.Sprintf("layers %d and %d have changed places%s", a, b, some)
-			continue
-		}
-		said[r.Name] = fmt.Sprintf("layer %d has the weights of layer %d%s", mine, theirs, some)
-	}
-	return said
-}
-
-// crossed finds pairs of tensors that have each other's values. It maps the names of both tensors to a sentence about the exchange.
-func crossed(rows []Row) map[string]string {
-	other := map[string]string{}
-	for i := range rows {
-		if r := &rows[i]; r.Kind == OtherTensor {
-			other[r.Name] = r.Other
-		}
-	}
-	said := map[string]string{}
-	for name, o := range other {
-		if other[o] != name {
-			continue
-		}
-		a, b := name, o
-		if n, _ := layerOf(a); lastWord(a) != lastWord(b) {
-			if m, _ := layerOf(b); n == m {
+		mine, theirs := layersOf(r)
+		switch n := from[both{mine, theirs}]; {
+		case r.Kind == OtherLayer:
+			some := phrase{}
+			if n < total[mine] {
+				some = say("", " in %d of %d tensors", layer(n), layer(total[mine]))
+			}
+			if from[both{theirs, mine}] == n {
+				said[r.Name] = say(r.Kind, "layers %d and %d have changed places%s", layer(min(mine, theirs)), layer(max(mine, theirs)), some)
+			} else {
+				said[r.Name] = say(r.Kind, "layer %d has the weights of layer %d%s", layer(mine), layer(theirs), some)
+			}
+		case r.Kind == OtherTensor && other[r.Other] == r.Name:
+			a, b := r.Name, r.Other
+			if mine == theirs && lastWord(a) != lastWord(b) {
 				a, b = lastWord(a), lastWord(b)
 			}
+			said[r.Name] = say(r.Kind, "%s and %s have changed places", min(a, b), max(a, b))
 		}
-		said[name] = fmt.Sprintf("%s and %s have changed places", min(a, b), max(a, b))
 	}
 	return said
 }

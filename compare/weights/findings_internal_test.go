@@ -20,7 +20,7 @@ func TestOneKindIsOneFinding(t *testing.T) {
 		add(module("down_proj"), Unidentified, LargeErrors, "its root mean square error is %s times that of rounding", number(3.1+float64(layer)/100))
 		add(module("gate_proj"), Mistake, ShiftedRows, "row %d is the original's row %d", layer, layer+1)
 		add(module("norm"), Different, Unrelated, "the values have nothing to do with the original's: cosine %.2f", float64(layer-16)/100)
-		add(module("a"), Mistake, OtherTensor, "it is the original's model.layers.%d.mlp.b.weight", layer)
+		add(module("a"), Mistake, OtherTensor, "it is the original's %s", module("b"))
 	}
 	for _, name := range []string{"norm.weight", "head.weight", "x.weight", "y.weight"} {
 		add(name, Missing, Absent, "the port has no such tensor")
@@ -80,5 +80,39 @@ func TestLinesOfAMapAreOfOneFinding(t *testing.T) {
 	want := []string{`a line of the map: "blocks.{L}.wq" = "layers.{L}.wq"`, `a line of the map: "blocks.{L}.wk" = "layers.{L}.wk"`}
 	if len(got) != 1 || fmt.Sprint(got[0].Steps()) != fmt.Sprint(want) {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestWordsGroupNothing: findings and their sentences are told apart by kinds and arguments, however they are worded.
+func TestWordsGroupNothing(t *testing.T) {
+	type said struct {
+		kind  Kind
+		words string
+		args  []any
+	}
+	for name, tt := range map[string]struct {
+		first, second said
+		findings      int
+		what          string // of the first
+	}{
+		"another kind in the same words":      {said{Scaled, "it is %d", []any{2}}, said{Negated, "it is %d", []any{2}}, 2, "it is 2"},
+		"the same numbers, reworded":          {said{Scaled, "it is %d", []any{2}}, said{Scaled, "times %d", []any{2}}, 1, "it is 2"},
+		"other numbers":                       {said{Scaled, "it is %d", []any{2}}, said{Scaled, "it is %d", []any{3}}, 1, "it is 2" + ofFirst},
+		"other numbers that are shown alike":  {said{Scaled, "it is %s", []any{number(2)}}, said{Scaled, "it is %s", []any{number(2 + 1e-9)}}, 1, "it is 2"},
+		"names in layers":                     {said{OtherTensor, "it is %s", []any{"layers.1.a"}}, said{OtherTensor, "%s is meant", []any{"layers.2.a"}}, 1, "it is layers.*.a"},
+		"other names in the same words":       {said{OtherTensor, "it is %s", []any{"layers.1.a"}}, said{OtherTensor, "it is %s", []any{"layers.1.b"}}, 1, "in v: it is layers.1.a; in w: it is layers.1.b"},
+		"arguments of other types":            {said{Rounded, "by %v", []any{2}}, said{Rounded, "by %v", []any{"2"}}, 1, "in v: by 2; in w: by 2"},
+		"another choice in the same word":     {said{CutOff, "%s", []any{either(true, "down", "")}}, said{CutOff, "%s", []any{either(false, "", "down")}}, 1, "in v: down; in w: down"},
+		"parts of another kind":               {said{Several, "%s", []any{say(ZeroRows, "a")}}, said{Several, "%s", []any{say(NotFinite, "a")}}, 1, "in v: a; in w: a"},
+		"a number of things, in other nouns":  {said{Values, "%s", []any{count(2, "row", "rows")}}, said{Values, "%s", []any{count(2, "line", "lines")}}, 1, "2 rows"},
+		"a number of things, of other number": {said{Values, "%s", []any{count(2, "row", "rows")}}, said{Values, "%s", []any{count(1, "row", "rows")}}, 1, "2 rows" + ofFirst},
+	} {
+		rows := []Row{{Name: "v"}, {Name: "w"}}
+		for i, x := range []said{tt.first, tt.second} {
+			rows[i].wrong(Mistake, x.kind, x.words, x.args...)
+		}
+		if got := findings(rows); len(got) != tt.findings || got[0].What != tt.what {
+			t.Errorf("%s: %d findings, %q, want %d, %q", name, len(got), got[0].What, tt.findings, tt.what)
+		}
 	}
 }

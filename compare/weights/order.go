@@ -1,6 +1,7 @@
 package weights
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"math"
@@ -54,34 +55,35 @@ func (r *reader) whole(ctx context.Context, t *Tensor, visit func(p part, values
 	return nil
 }
 
-// ordering is an order of rows or columns that mistakes make: place i has what the original has in from(i).
+// ordering is an order of rows or columns that mistakes make: place i has what the original has in from(i). What is of no kind is of another
+// order of rows or columns.
 type ordering struct {
-	kind Kind // of rows; "" for those that have other words
 	what phrase
 	from func(i int) int
 }
 
-// orderings are those of n rows. {row} stands for what they are.
-func (h heads) orderings(n int) []ordering {
+// orderings are those of n rows, which noun calls what they are.
+func (h heads) orderings(noun string, n int) []ordering {
 	var all []ordering
 	for _, d := range h.widths(n) {
 		half := d / 2
-		of := say("in each head of %d", d)
+		of := say("", "in each head of %d", d)
 		if d == n {
-			of = say("of the whole tensor")
+			of = say("", "of the whole tensor")
 		}
 		all = append(all,
-			ordering{Interleaved, say("interleaved RoPE %s, and halves in the original: {row}s 2i and 2i+1 are {row}s i and i+%d of the original", of, half), func(i int) int { return i/d*d + i%d%2*half + i%d/2 }},
-			ordering{Halves, say("RoPE in halves %s, and interleaved in the original: {row}s i and i+%d are {row}s 2i and 2i+1 of the original", of, half), func(i int) int { return i/d*d + i%d%half*2 + i%d/half }})
+			ordering{say(Interleaved, "interleaved RoPE %s, and halves in the original: %ss 2i and 2i+1 are %[2]ss i and i+%d of the original", of, noun, half), func(i int) int { return i/d*d + i%d%2*half + i%d/2 }},
+			ordering{say(Halves, "RoPE in halves %s, and interleaved in the original: %ss i and i+%d are %[2]ss 2i and 2i+1 of the original", of, noun, half), func(i int) int { return i/d*d + i%d%half*2 + i%d/half }})
 	}
 	if n%2 == 0 && n > 2 {
-		all = append(all, ordering{"", say("the two halves have changed places: {row} i is the original's i+%d, and the other way round", n/2), func(i int) int { return (i + n/2) % n }})
+		all = append(all, ordering{say("", "the two halves have changed places: %s i is the original's i+%d, and the other way round", noun, n/2), func(i int) int { return (i + n/2) % n }})
 	}
-	all = append(all, ordering{"", say("the {row}s stand in reverse order"), func(i int) int { return n - 1 - i }})
+	all = append(all, ordering{say("", "the %ss stand in reverse order", noun), func(i int) int { return n - 1 - i }})
 	for s := 1; s <= 8 && s < n-1; s++ {
-		all = append(all,
-			ordering{ShiftedRows, say("{row} i is the original's i+%d, and the last %d are its first", s, s), func(i int) int { return (i + s) % n }},
-			ordering{ShiftedRows, say("{row} i is the original's i-%d, and the first %d are its last", s, s), func(i int) int { return (i - s + n) % n }})
+		for _, by := range []int{s, -s} {
+			what := say(ShiftedRows, "%s i is the original's i%+d, and the %s %d are its %s", noun, by, either(by > 0, "last", "first"), s, either(by > 0, "first", "last"))
+			all = append(all, ordering{what, func(i int) int { return (i + by + n) % n }})
+		}
 	}
 	return all
 }
@@ -141,12 +143,12 @@ func ordersOfCodes(_ context.Context, of *pair) iter.Seq2[reading, error] {
 	rows, columns := a.local.flat()
 	return func(yield func(reading, error) bool) {
 		for i, n := range []int{rows, columns} {
-			for _, x := range a.heads.orderings(n) {
+			for _, x := range a.heads.orderings(a.noun(bySides[i]), n) {
 				order := make([]int32, n)
 				for i := range n {
 					order[i] = int32(x.from(i))
 				}
-				if !yield(a.inOrder(bySides[i], order, x.kind, x.what), nil) {
+				if !yield(a.inOrder(bySides[i], order, x.what), nil) {
 					return
 				}
 			}
@@ -160,10 +162,6 @@ const minPrint = 8
 // ordersByPrints yields the order of rows, then of columns, that the prints of codes show.
 func ordersByPrints(ctx context.Context, of *pair) iter.Seq2[reading, error] {
 	a := newOrdered(of)
-	rows, columns := a.local.flat()
-	if rows < minPrint || columns < minPrint {
-		return readingsOf()
-	}
 	return func(yield func(reading, error) bool) {
 		for i, look := range []func(context.Context) ([]int32, error){a.rowsFrom, a.columnsFrom} {
 			from, err := look(ctx)
@@ -202,23 +200,36 @@ func (h *hashes) of(word string) []uint64 {
 
 // order returns the reading in which the hashes of both sides agree; nil if no order does that.
 func (a ordered) order(word string, mine, theirs []uint64) *reading {
-	order, kind, what := a.heads.find(mine, theirs)
+	order, what := a.heads.find(a.noun(word), mine, theirs)
 	if order == nil {
 		return nil
 	}
-	x := a.inOrder(word, order, kind, what)
+	x := a.inOrder(word, order, what)
 	return &x
 }
 
-// inOrder returns a reading of the original with its rows or columns in an order. A vector has columns only, called elements in reports.
-func (a ordered) inOrder(word string, order []int32, kind Kind, what phrase) reading {
-	v := view{t: a.original, rows: order}
-	if word == "column" {
-		v = view{t: a.original, columns: order}
+// noun is what an order is of. A vector has columns only, called elements in reports.
+func (a ordered) noun(word string) string {
+	if word == "column" && len(a.local.Shape) < 2 {
+		return "element"
 	}
-	return reading{view: v, rule: plainRule(a.local.Add, rounding{}), say: func(row *Row, _ rule) {
-		a.permuted(row, word, kind, what)
-	}}
+	return word
+}
+
+// inOrder returns a reading of the original with its rows or columns in an order.
+func (a ordered) inOrder(word string, order []int32, what phrase) reading {
+	v, kind := view{t: a.original, rows: order}, cmp.Or(what.kind, RowOrder)
+	if word == "column" {
+		v, kind = view{t: a.original, columns: order}, cmp.Or(what.kind, ColumnOrder)
+	}
+	if a.noun(word) == "column" {
+		if kind == ShiftedRows {
+			kind = Shifted
+		}
+		what = say("", "in its columns, %s", what)
+	}
+	what.kind = kind
+	return reading{view: v, rule: plainRule(a.local.Add, rounding{}), said: what.always}
 }
 
 // rowsFrom finds the row of the original for each row: its own where its codes are right there. It returns nil if a row has no match or
@@ -263,32 +274,11 @@ func (a ordered) columnsFrom(ctx context.Context) ([]int32, error) {
 	return from, nil
 }
 
-// permuted names an order of rows or columns.
-func (a ordered) permuted(row *Row, word string, kind Kind, what phrase) {
-	if kind == "" {
-		kind = RowOrder
-		if word == "column" {
-			kind = ColumnOrder
-		}
-	}
-	if word == "column" {
-		if len(a.local.Shape) < 2 {
-			word = "element"
-		} else if kind == ShiftedRows {
-			kind = Shifted
-		}
-	}
-	if what = what.with("{row}", word); word == "column" {
-		what = say("in its columns, %s", what)
-	}
-	row.wrong(Mistake, kind, "%s", what)
-}
-
-// find returns an order with l[i] = o[order[i]] for the hashes of both sides, with its kind and description; nil without such an order.
-func (h heads) find(l, o []uint64) (order []int32, kind Kind, what phrase) {
+// find returns an order with l[i] = o[order[i]] for the hashes of both sides, and what to say of it; nil without such an order.
+func (h heads) find(noun string, l, o []uint64) (order []int32, what phrase) {
 	n := len(l)
 	if n < 2 || slices.Equal(l, o) || !sameElements(l, o) {
-		return nil, "", phrase{}
+		return nil, phrase{}
 	}
 	take := func(from func(int) int) []int32 {
 		order := make([]int32, n)
@@ -301,16 +291,16 @@ func (h heads) find(l, o []uint64) (order []int32, kind Kind, what phrase) {
 		}
 		return order
 	}
-	for _, x := range h.orderings(n) {
+	for _, x := range h.orderings(noun, n) {
 		if order := take(x.from); order != nil {
-			return order, x.kind, x.what
+			return order, x.what
 		}
 	}
 	for _, d := range h.blocks(n) {
 		if at := blockOrder(l, o, d); at != nil {
 			moved := firstMoved(at)
-			return take(func(i int) int { return int(at[i/d])*d + i%d }), HeadOrder,
-				say("blocks of %d {row}s stand in another order: block %d is the original's %d", d, moved, at[moved])
+			return take(func(i int) int { return int(at[i/d])*d + i%d }),
+				say(HeadOrder, "blocks of %d %ss stand in another order: block %d is the original's %d", d, noun, moved, at[moved])
 		}
 	}
 	at := blockOrder(l, o, 1)
@@ -322,9 +312,9 @@ func (h heads) find(l, o []uint64) (order []int32, kind Kind, what phrase) {
 		}
 	}
 	if others == 2 {
-		return at, "", say("{row}s %d and %d have changed places", moved, at[moved])
+		return at, say("", "%ss %s have changed places", noun, both{moved, int(at[moved])})
 	}
-	return at, "", say("%d of %d {row}s stand in another order: the first is %d, which is the original's %d", others, n, moved, at[moved])
+	return at, say("", "%d of %d %ss stand in another order: the first is %d, which is the original's %d", others, n, noun, moved, at[moved])
 }
 
 // blocks are the sizes of blocks that are looked for: a head first.

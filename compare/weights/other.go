@@ -2,45 +2,61 @@ package weights
 
 import (
 	"context"
+	"iter"
 	"slices"
 	"strings"
 
 	"github.com/tracediff/tracediff/internal/spelling"
 )
 
-// others looks for an original with a different name and with these values. others reads the tensor in the layout of its own name, then in
-// the layout of each candidate's name.
-func others(ctx context.Context, a *pair) (bool, error) {
-	for _, o := range a.c.originals {
-		if is, err := a.isOther(ctx, o); is || err != nil {
-			return is, err
-		}
-	}
-	if a.local.Instead == nil {
-		return false, nil
-	}
-	made := map[*Tensor]*pair{}
-	for _, o := range a.c.originals {
-		t := a.local.Instead(o.key())
-		if t == nil {
-			continue
-		}
-		b, known := made[t]
-		if !known {
-			var err error
-			if b, err = a.instead(ctx, t); err != nil {
-				return false, err
+// others yields the originals of a different name that a sample of the tensor is like: first in the layout of its own name, then in the layout of
+// each candidate's name.
+func others(ctx context.Context, a *pair) iter.Seq2[reading, error] {
+	return func(yield func(reading, error) bool) {
+		for _, o := range a.c.originals {
+			if !a.other(ctx, a, o, yield) {
+				return
 			}
-			made[t] = b
 		}
-		if b == nil {
-			continue
-		}
-		if is, err := b.isOther(ctx, o); is || err != nil {
-			return is, err
+		made := map[*Tensor]*pair{}
+		for _, o := range a.c.originals {
+			if a.local.Instead == nil {
+				return
+			}
+			t := a.local.Instead(o.key())
+			if t == nil {
+				continue
+			}
+			b, known := made[t]
+			if !known {
+				var err error
+				if b, err = a.instead(ctx, t); err != nil {
+					yield(reading{}, err)
+					return
+				}
+				made[t] = b
+			}
+			if b != nil && !a.other(ctx, b, o, yield) {
+				return
+			}
 		}
 	}
-	return false, nil
+}
+
+// other yields the reading of o, if the sample of b, which is a in some layout, is like it.
+func (a *pair) other(ctx context.Context, b *pair, o *Tensor, yield func(reading, error) bool) bool {
+	if o == b.original || !besides(b.r, b.local, o).fit() || o.check() != nil {
+		return true
+	}
+	for _, x := range roundingsOf(b.local, o) {
+		q := plainRule(b.local.Add, x)
+		if like, err := b.like(o, q); err != nil {
+			return yield(reading{}, err)
+		} else if like {
+			return yield(reading{view: view{t: o}, rule: q, of: b, said: func(rule) phrase { return a.another(o) }}, nil)
+		}
+	}
+	return true
 }
 
 // instead is the tensor in another layout, for the same row of the result. It is nil if the tensor then has the values of its own name: that is
@@ -60,32 +76,6 @@ func (a *pair) instead(ctx context.Context, local *Tensor) (*pair, error) {
 	b := newPair(a.c, s, q, t)
 	b.row = a.row
 	return b, b.sampled(ctx)
-}
-
-// isOther names the tensor if it has the values of o.
-func (a *pair) isOther(ctx context.Context, o *Tensor) (bool, error) {
-	s := besides(a.r, a.local, o)
-	if o == a.original || !s.fit() || o.check() != nil {
-		return false, nil
-	}
-	for _, x := range roundingsOf(a.local, o) {
-		q := plainRule(a.local.Add, x)
-		ok, err := a.like(o, q)
-		if err != nil {
-			return false, err
-		}
-		if !ok {
-			continue
-		}
-		if ok, err = a.explainedBy(ctx, s, q); err != nil {
-			return false, err
-		}
-		if ok {
-			a.another(o)
-			return true, nil
-		}
-	}
-	return false, nil
 }
 
 // like compares the sample with the same places of another tensor of the original. The other tensor is read once.
@@ -130,18 +120,17 @@ func layerOf(name string) (layer int, rest string) {
 	return layer, name[:from] + "*" + name[to:]
 }
 
-// another names the tensor of the original whose values the port's tensor has.
-func (a *pair) another(o *Tensor) {
+// another says which tensor of the original the port's has the values of.
+func (a *pair) another(o *Tensor) phrase {
 	a.row.Other = o.key()
 	mine, pattern := layerOf(a.original.key())
 	theirs, other := layerOf(o.key())
 	head := strings.HasSuffix(a.original.key(), spelling.Head)
 	switch {
 	case mine >= 0 && theirs >= 0 && mine != theirs && pattern == other:
-		a.row.wrong(Mistake, OtherLayer, "layer %d has the tensor of layer %d", mine, theirs)
+		return say(OtherLayer, "layer %d has the tensor of layer %d", mine, theirs)
 	case head && strings.HasSuffix(o.key(), spelling.Embedding):
-		a.row.wrong(Mistake, Tied, "it is %s: the head was tied to the embedding, and the original has two tensors", o.key())
-	default:
-		a.row.wrong(Mistake, OtherTensor, "it is the original's %s", o.key())
+		return say(Tied, "it is %s: the head was tied to the embedding, and the original has two tensors", o.key())
 	}
+	return say(OtherTensor, "it is the original's %s", o.key())
 }

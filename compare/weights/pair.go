@@ -350,10 +350,11 @@ func right(row Row, local *Tensor, q rule, t *tally) Row {
 		row.Class = Equal
 		return row
 	case !t.values.varies && t.given.varies && (q.round.dtype != local.DType || t.values.first == 0):
-		row.wrong(Mistake, Constant, "every element is %s, but not in the original: rounding to %s can do this, and so can a tensor that was not loaded", number(t.values.first), q.round.dtype)
+		kind := Constant
 		if row.Unequal = t.elements; t.values.first == 0 {
-			row.Kind = Zero
+			kind = Zero
 		}
+		row.wrong(Mistake, kind, "every element is %s, but not in the original: rounding to %s can do this, and so can a tensor that was not loaded", number(t.values.first), q.round.dtype)
 		return row
 	case t.beyond > 0:
 		row.wrong(Mistake, Overflow, "%s beyond %s of %s: they are no longer the original's", count(t.beyond, "element lies", "elements lie"), number(largestOf(q.round)), q.round.dtype)

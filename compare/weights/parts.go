@@ -5,7 +5,6 @@ import (
 	"io"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/tracediff/tracediff/internal/quant"
 )
@@ -228,28 +227,25 @@ func (a parts) say(runs []run, rows, columns int) bool {
 	words := a.ofRun(runs[0], columns)
 	for i, r := range runs[1:] {
 		if i+1 == most {
-			words = words.then("; ", say("%s more", count(len(runs)-most, "run of rows", "runs of rows")))
+			words = say("", "%s; %s more", words, count(len(runs)-most, "run of rows", "runs of rows"))
 			break
 		}
-		words = words.then("; ", a.ofRun(r, columns))
+		words = say("", "%s; %s", words, a.ofRun(r, columns))
 	}
 	kind := Several
 	if len(kinds) == 1 {
 		kind = kindOf(runs[0], columns)
 	}
 	if a.t.bad < a.t.elements {
-		words = words.then("; ", say("%s", a.elsewhere("every other element is right")))
+		words = say("", "%s; %s", words, a.elsewhere("every other element is right"))
 	}
 	a.row.wrong(Mistake, kind, "%s", words)
 	return true
 }
 
 // elsewhere is the end of a sentence about the other elements: right, or, where errors move, right by the size of the errors.
-func (a parts) elsewhere(right string) string {
-	if a.moves() {
-		return "the errors of all other elements have the right size"
-	}
-	return right
+func (a parts) elsewhere(right string) choice {
+	return either(a.moves(), "the errors of all other elements have the right size", right)
 }
 
 // kindOf is the kind of a tensor whose runs are all of one.
@@ -269,9 +265,9 @@ func kindOf(r run, columns int) Kind {
 // between is "row 3" or "rows 3 to 5".
 func between(noun string, first, last int) phrase {
 	if first == last {
-		return say(noun+" %d", first)
+		return say("", "%s %d", noun, first)
 	}
-	return say(noun+"s %d to %d", first, last)
+	return say("", "%ss %d to %d", noun, first, last)
 }
 
 // at names the place of a run: its rows, and its columns if the run has only some columns.
@@ -281,9 +277,9 @@ func (a parts) at(r run, columns int) phrase {
 	case vector && cut:
 		return between("element", r.from, r.to)
 	case vector:
-		return say("the vector")
+		return say("", "the vector")
 	case cut:
-		return between("row", r.first, r.last).then(", ", between("column", r.from, r.to))
+		return say("", "%s, %s", between("row", r.first, r.last), between("column", r.from, r.to))
 	}
 	return between("row", r.first, r.last)
 }
@@ -291,34 +287,31 @@ func (a parts) at(r run, columns int) phrase {
 // ofRun says what a run is.
 func (a parts) ofRun(r run, columns int) phrase {
 	at := a.at(r, columns)
-	is, has := "are", "have"
-	if r.first == r.last && !strings.HasPrefix(at.text, "elements") {
-		is, has = "is", "has"
-	}
+	some := r.first < r.last || len(a.local.Shape) < 2 && r.to-r.from < columns-1 && r.from < r.to // rows, or elements of a vector
 	switch r.kind {
 	case Zero:
-		return say("%s: zero", at)
+		return say(r.kind, "%s: zero", at)
 	case Constant:
-		return say("%s: every element is %s", at, number(r.factor))
+		return say(r.kind, "%s: every element is %s", at, number(r.factor))
 	case ScaledStep:
-		return say("%s: steps that are %s times the right ones, with right offsets%s", at, number(r.factor), exponent(r.factor))
+		return say(r.kind, "%s: steps that are %s times the right ones, with right offsets%s", at, number(r.factor), exponent(r.factor))
 	case ScaledOffset:
-		return say("%s: offsets that are %s times the right ones, with right steps%s", at, number(r.factor), exponent(r.factor))
+		return say(r.kind, "%s: offsets that are %s times the right ones, with right steps%s", at, number(r.factor), exponent(r.factor))
 	case NotFinite:
-		return say("%s: NaN or infinite", at)
+		return say(r.kind, "%s: NaN or infinite", at)
 	case ShiftedRows:
-		return say("%s %s the original's %s", at, is, between("row", r.first+r.shift, r.last+r.shift))
+		return say(r.kind, "%s %s the original's %s", at, either(some, "are", "is"), between("row", r.first+r.shift, r.last+r.shift))
 	case OtherBlock:
 		theirs := r
 		theirs.first, theirs.last, theirs.from, theirs.to = r.first+r.shift, r.last+r.shift, r.from+r.aside, r.to+r.aside
-		return say("%s %s the original's %s", at, either(r.from < r.to, "are", is), a.at(theirs, columns))
+		return say(r.kind, "%s %s the original's %s", at, either(some || r.from < r.to, "are", "is"), a.at(theirs, columns))
 	case Shifted:
-		return say("%s %s the original's elements %d places to the %s", at, has, abs(r.shift), either(r.shift > 0, "left", "right"))
+		return say(r.kind, "%s %s the original's elements %d places to the %s", at, either(some, "have", "has"), abs(r.shift), either(r.shift > 0, "left", "right"))
 	case ScaledRows:
 		if r.least == r.most {
-			return say("%s: %s times the original%s", at, number(r.least), exponent(r.least))
+			return say(r.kind, "%s: %s times the original%s", at, number(r.least), exponent(r.least))
 		}
-		return say("%s: each row is the original's times a factor of its own, %s to %s", at, number(r.least), number(r.most))
+		return say(r.kind, "%s: each row is the original's times a factor of its own, %s to %s", at, number(r.least), number(r.most))
 	}
 	return at
 }

@@ -1,12 +1,14 @@
 package weights
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"math"
 	"slices"
 
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/quant"
 )
 
 // pair is a tensor that is not the original's, whose mistake has no name yet.
@@ -31,43 +33,87 @@ func newPair(c *comparison, s *sides, q rule, t *tally) *pair {
 	return &pair{sides: *s, c: c, original: s.view.t, row: &Row{}, q: q, t: t}
 }
 
-// relation is one possible mistake of a converter. It has readings of the original that would make the port right, or a search for a
-// mistake beyond readings of whole tensors. A search names the tensor if it explains every element.
+// relation is one possible mistake of a converter: its kind, where it may be, and readings of the original that would make the port right.
+// A mistake that is no reading of the whole tensor has a search, which names the tensor if it explains every element.
 type relation struct {
-	applies  func(*pair) bool // nil: always
-	readings func(context.Context, *pair) iter.Seq2[reading, error]
-	search   func(context.Context, *pair) (bool, error)
+	kind   Kind             // of all that it finds; "": what it finds has a kind of its own
+	where  func(*pair) bool // nil: everywhere
+	views  func(context.Context, *pair) iter.Seq2[reading, error]
+	search func(context.Context, *pair) (bool, error)
 }
+
+// turned is the relation of a tensor whose rows are columns, in the two last axes.
+var turned = relation{kind: Transposed, where: turnable, views: byView(func(a *pair) view { return view{t: a.original, transposed: true} }, "transposed: element [i, j] is the original's [j, i]")}
 
 // relations are tried in this order. The first that explains every element gives the name.
 var relations = []relation{
-	{applies: roundedToNearest, search: cutOff},
-	{applies: (*pair).moves, search: zeroPoints},
-	{applies: (*pair).float, readings: added},
-	{applies: plain, readings: misread},
-	{applies: plain, readings: roundedTwice},
-	{applies: floating, readings: scaled},
-	{readings: constant},
-	{search: transposed},
-	{search: others},
-	{applies: countable, readings: orders},
-	{applies: (*pair).coded, readings: ordersOfCodes},
-	{applies: (*pair).coded, readings: ordersByPrints},
-	{applies: (*pair).moves, search: otherColumns},
-	{search: shifted},
-	{search: inParts},
-	{search: byColumn},
+	{kind: CutOff, where: roundedToNearest, search: cutOff},
+	{kind: ZeroPoint, where: meansOfRows, search: zeroPoints},
+	{kind: Folded, where: unfolded, views: byRule(rule{scale: 1, add: 1}, "1+w, where the original has w and no line of a map says folded")},
+	{kind: Unfolded, where: folded, views: byRule(rule{scale: 1}, "w, where 1+w is meant")},
+	{kind: FoldedTwice, where: (*pair).float, views: byRule(rule{scale: 1, add: 2}, "2+w, where %s: 1 was added twice", meant)},
+	{kind: Unfolded, where: (*pair).float, views: byRule(rule{scale: 1, add: -1}, "w%+d, where the original has w: 1 was subtracted", -1)},
+	{kind: Negated, where: (*pair).float, views: byRule(rule{scale: -1}, "-w: every sign is flipped")},
+	{kind: Misread, where: plain, views: misread},
+	{kind: Rounded, where: plain, views: roundedTwice},
+	{kind: Scaled, where: floating, views: scaled},
+	{kind: Zero, where: zero, views: byRule(rule{}, "every element is zero")},
+	{kind: Constant, where: loaded, views: constant},
+	turned,
+	{views: others},                   // OtherTensor, OtherLayer, Tied
+	{where: countable, views: orders}, // these three: RowOrder, ColumnOrder, and the orders that have a name
+	{where: (*pair).coded, views: ordersOfCodes},
+	{where: printed, views: ordersByPrints},
+	{kind: ColumnOrder, where: (*pair).moves, search: otherColumns},
+	{kind: Shifted, where: long, search: shifted},
+	{search: inParts}, // of each row or block by itself
+	{kind: ScaledColumn, where: tall, search: byColumn},
 }
 
-// What relations apply to.
+// Where relations apply.
 func (a *pair) coded() bool         { return a.local.Coding != nil }
 func (a *pair) moves() bool         { return a.coded() && a.local.Coding.Moves() }
 func (a *pair) float() bool         { return a.local.DType.Float() }
 func roundedToNearest(a *pair) bool { return a.coded() && !a.moves() }
 func floating(a *pair) bool         { return a.float() && a.original.DType.Float() }
 func plain(a *pair) bool            { return !a.coded() && floating(a) }
+func folded(a *pair) bool           { return a.float() && a.local.Add == 1 }
+func unfolded(a *pair) bool         { return a.float() && a.local.Add != 1 }
+func zero(a *pair) bool             { return a.t.elements >= 2 && a.t.first.local == 0 }
+func loaded(a *pair) bool           { return a.t.elements >= 2 && math.Abs(a.t.first.local) > 0 }
 func countable(a *pair) bool {
 	return !a.coded() && (a.float() || a.local.DType == a.original.DType) && !a.single()
+}
+
+func meansOfRows(a *pair) bool {
+	rows, columns := a.local.flat()
+	return a.moves() && rows >= minRows && columns >= quant.MinMean
+}
+
+func printed(a *pair) bool {
+	rows, columns := a.local.flat()
+	return a.coded() && min(rows, columns) >= minPrint
+}
+
+func tall(a *pair) bool {
+	rows, _ := a.local.flat()
+	return !a.coded() && a.float() && rows >= 4 && a.q.add == 0
+}
+
+func long(a *pair) bool {
+	n, group := a.t.elements, groupOf(a.local.Coding)
+	_, columns := a.local.flat()
+	return n >= 4*max(maxMove, group) && a.local.Add == 0 && columns%group == 0
+}
+
+// turnable reports shapes that are each other's, transposed. A shape that is the original's does not tell.
+func turnable(a *pair) bool {
+	mine, theirs := matrices(a.local), matrices(a.original)
+	if len(mine) == 0 || len(mine) != len(theirs) {
+		return false
+	}
+	l, o := mine[0].Shape, theirs[0].Shape
+	return l[0] == o[1] && l[1] == o[0] && min(l[0], l[1]) >= 2
 }
 
 // single reports that every wrong element is in one row, and in one column: an order moves two of either.
@@ -80,9 +126,13 @@ func (a *pair) single() bool {
 type reading struct {
 	view view
 	rule rule
-	near float64 // so many steps of the port's numbers are allowed; 0: none is
-	say  func(row *Row, q rule)
+	near float64           // so many steps of the port's numbers are allowed; 0: none is
+	said func(rule) phrase // of the rule with its rounding
+	of   *pair             // the tensor in another layout; nil: as it is
 }
+
+// always says the same of every rule.
+func (p phrase) always(rule) phrase { return p }
 
 // name finds what explains every element.
 func (a *pair) name(ctx context.Context, row Row) (Row, error) {
@@ -92,14 +142,7 @@ func (a *pair) name(ctx context.Context, row Row) (Row, error) {
 		return row, err
 	}
 	for _, x := range relations {
-		if x.applies != nil && !x.applies(a) {
-			continue
-		}
-		search := x.search
-		if search == nil {
-			search = func(ctx context.Context, a *pair) (bool, error) { return a.any(ctx, x.readings(ctx, a)) }
-		}
-		if named, err := search(ctx, a); named || err != nil {
+		if named, err := a.may(ctx, x); named || err != nil {
 			return row, err
 		}
 	}
@@ -107,24 +150,44 @@ func (a *pair) name(ctx context.Context, row Row) (Row, error) {
 	return row, nil
 }
 
-// any names the tensor by the first reading that explains it.
-func (a *pair) any(ctx context.Context, readings iter.Seq2[reading, error]) (bool, error) {
-	for x, err := range readings {
+// may names the tensor by a relation that explains it.
+func (a *pair) may(ctx context.Context, x relation) (bool, error) {
+	if x.where != nil && !x.where(a) {
+		return false, nil
+	}
+	if x.search != nil {
+		return x.search(ctx, a)
+	}
+	for r, err := range x.views(ctx, a) {
 		if err != nil {
 			return false, err
 		}
-		if is, q, err := a.is(ctx, x); err != nil {
+		if is, q, err := cmp.Or(r.of, a).is(ctx, r); err != nil {
 			return false, err
 		} else if is {
-			x.say(a.row, q)
+			what := r.said(q)
+			what.kind = cmp.Or(what.kind, x.kind)
+			a.row.is(Mistake, what)
 			return true, nil
 		}
 	}
 	return false, nil
 }
 
-// is reports whether a reading explains the tensor, and with which rounding.
-func (a *pair) is(ctx context.Context, x reading) (bool, rule, error) { return a.isOf(ctx, a.local, x) }
+// is reports whether a reading explains the tensor, and with which rounding. Of a stack of matrices each is transposed.
+func (a *pair) is(ctx context.Context, x reading) (ok bool, q rule, err error) {
+	if !x.view.transposed {
+		return a.isOf(ctx, a.local, x)
+	}
+	theirs := matrices(a.original)
+	for i, part := range matrices(a.local) {
+		x.view.t = theirs[i]
+		if ok, q, err = a.isOf(ctx, part, x); !ok || err != nil {
+			break
+		}
+	}
+	return ok, q, err
+}
 
 // isOf is is of a part of the tensor.
 func (a *pair) isOf(ctx context.Context, part *Tensor, x reading) (bool, rule, error) {
@@ -193,8 +256,8 @@ func (a *pair) second() *reader {
 }
 
 // says returns a reading of the original in its own place, by a rule with a fixed name.
-func (a *pair) says(q rule, near float64, kind Kind, format string, args ...any) reading {
-	return reading{a.view, q, near, func(row *Row, _ rule) { row.wrong(Mistake, kind, format, args...) }}
+func (a *pair) says(q rule, near float64, words string, args ...any) reading {
+	return reading{view: a.view, rule: q, near: near, said: say("", words, args...).always}
 }
 
 // readingsOf yields readings that need no search.
@@ -208,25 +271,35 @@ func readingsOf(list ...reading) iter.Seq2[reading, error] {
 	}
 }
 
-// added is the 1 of the weights of norms, and other signs.
-func added(_ context.Context, a *pair) iter.Seq2[reading, error] {
-	one := a.says(rule{scale: 1, add: 1}, 0, Folded, "1+w, where the original has w and no line of a map says folded")
-	two := "2+w, where the original has w: 1 was added twice"
-	if a.local.Add == 1 {
-		one = a.says(rule{scale: 1}, 0, Unfolded, "w, where 1+w is meant")
-		two = "2+w, where 1+w is meant: 1 was added twice"
+// byRule is a reading in its own place by a fixed rule. An argument may be a function of the pair.
+func byRule(q rule, words string, args ...any) func(context.Context, *pair) iter.Seq2[reading, error] {
+	return func(_ context.Context, a *pair) iter.Seq2[reading, error] {
+		args := slices.Clone(args)
+		for i, x := range args {
+			if of, ok := x.(func(*pair) choice); ok {
+				args[i] = of(a)
+			}
+		}
+		return readingsOf(a.says(q, 0, words, args...))
 	}
-	return readingsOf(one, a.says(rule{scale: 1, add: 2}, 0, FoldedTwice, "%s", two),
-		a.says(rule{scale: 1, add: -1}, 0, Unfolded, "w-1, where the original has w: 1 was subtracted"),
-		a.says(rule{scale: -1}, 0, Negated, "-w: every sign is flipped"))
 }
+
+// byView is a reading of every element in another place.
+func byView(of func(*pair) view, words string) func(context.Context, *pair) iter.Seq2[reading, error] {
+	return func(_ context.Context, a *pair) iter.Seq2[reading, error] {
+		return readingsOf(reading{view: of(a), rule: plainRule(a.local.Add, rounding{}), said: say("", words).always})
+	}
+}
+
+// meant is what the weight of a norm is meant to be.
+func meant(a *pair) choice { return either(a.local.Add == 1, "1+w is meant", "the original has w") }
 
 // misread are bits of another format.
 func misread(_ context.Context, a *pair) iter.Seq2[reading, error] {
 	var list []reading
 	for _, m := range misreadings {
 		if a.original.DType == m.written {
-			list = append(list, a.says(rule{scale: 1, misread: m}, 0, Misread, "%s", m.String()))
+			list = append(list, a.says(rule{scale: 1, misread: m}, 0, "%s", m.said()))
 		}
 	}
 	return readingsOf(list...)
@@ -234,8 +307,8 @@ func misread(_ context.Context, a *pair) iter.Seq2[reading, error] {
 
 // roundedTwice explains numbers next to the nearest ones.
 func roundedTwice(_ context.Context, a *pair) iter.Seq2[reading, error] {
-	return readingsOf(reading{a.view, plainRule(a.local.Add, rounding{}), 1, func(row *Row, q rule) {
-		row.wrong(Mistake, Rounded, "every number is at most one step of %s from the nearest to the original's, and %s not the nearest: %s",
+	return readingsOf(reading{view: a.view, rule: plainRule(a.local.Add, rounding{}), near: 1, said: func(q rule) phrase {
+		return say(Rounded, "every number is at most one step of %s from the nearest to the original's, and %s not the nearest: %s",
 			q.near, count(a.t.bad, "is", "are"), either(a.t.bad*100 < a.t.elements, "a bit was changed, or these were rounded in another way", "it was rounded more than once, or not to nearest even"))
 	}})
 }
@@ -243,14 +316,7 @@ func roundedTwice(_ context.Context, a *pair) iter.Seq2[reading, error] {
 // constant is a tensor that is one number.
 func constant(_ context.Context, a *pair) iter.Seq2[reading, error] {
 	value := a.t.first.local
-	switch q := (rule{add: value}); {
-	case value != value || a.t.elements < 2:
-		return readingsOf()
-	case value == 0:
-		return readingsOf(a.says(q, 0, Zero, "every element is zero"))
-	default:
-		return readingsOf(a.says(q, 0, Constant, "every element is %s, as in a tensor that was not loaded", number(value)))
-	}
+	return readingsOf(a.says(rule{add: value}, 0, "every element is %s, as in a tensor that was not loaded", number(value)))
 }
 
 // scaled is one factor, as the sample has it.
@@ -278,26 +344,7 @@ func scaled(_ context.Context, a *pair) iter.Seq2[reading, error] {
 	if math.Abs(factor-1) <= factors.unit { // codes hide it: what differs is something else
 		return readingsOf()
 	}
-	return readingsOf(a.says(rule{scale: factor}, 1, Scaled, "%s times the original, in every element", factors.called(factor)))
-}
-
-// transposed looks for rows that are columns, in the two last axes. A shape that is the original's does not tell.
-func transposed(ctx context.Context, a *pair) (bool, error) {
-	mine, theirs := matrices(a.local), matrices(a.original)
-	if len(mine) == 0 || len(mine) != len(theirs) {
-		return false, nil
-	}
-	for i := range mine {
-		if !slices.Equal(mine[i].Shape, []int{theirs[i].Shape[1], theirs[i].Shape[0]}) || min(mine[i].Shape[0], mine[i].Shape[1]) < 2 {
-			return false, nil
-		}
-		x := reading{view: view{t: theirs[i], transposed: true}, rule: plainRule(a.local.Add, rounding{})}
-		if ok, _, err := a.isOf(ctx, mine[i], x); !ok || err != nil {
-			return false, err
-		}
-	}
-	a.row.wrong(Mistake, Transposed, "transposed: element [i, j] is the original's [j, i]")
-	return true, nil
+	return readingsOf(a.says(rule{scale: factor}, 1, "%s times the original, in every element", factors.called(factor)))
 }
 
 // unexplained says how far apart the two are.
@@ -309,8 +356,8 @@ func (a *pair) unexplained() {
 	}
 	const minElements, far = 64, 0.1
 	if a.t.elements >= minElements && math.Abs(cosine) < far && a.t.bad*10 >= a.t.elements*9 {
-		a.row.wrong(Different, Unrelated, "the values have nothing to do with the original's: cosine %.2f. Was the tensor loaded at all?", cosine)
+		a.row.wrong(Different, Unrelated, "the values have nothing to do with the original's: cosine %s. Was the tensor loaded at all?", digits(cosine, 'f', 2))
 		return
 	}
-	a.row.wrong(Different, Values, "%s of %d differ, relative L2 distance %.2g; no known relation explains all of them", count(a.t.bad, "element", "elements"), a.t.elements, a.t.relative())
+	a.row.wrong(Different, Values, "%s of %d differ, relative L2 distance %s; no known relation explains all of them", count(a.t.bad, "element", "elements"), a.t.elements, digits(a.t.relative(), 'g', 2))
 }

@@ -97,7 +97,7 @@ type Row struct {
 	Other    string   `json:"other,omitempty"`    // the tensor of the original that it is
 	Notes    []string `json:"notes,omitempty"`    // what is no mistake, a sentence each
 
-	said phrase // What
+	said phrase // What, whose words are made last
 }
 
 // Stored is a tensor as its file has it.
@@ -165,16 +165,12 @@ func (r *Row) note(format string, args ...any) {
 }
 
 // wrong says what is wrong.
-func (r *Row) wrong(class Class, kind Kind, format string, args ...any) {
-	r.Class, r.Kind = class, kind
-	r.tell(format, args...)
+func (r *Row) wrong(class Class, kind Kind, words string, args ...any) {
+	r.is(class, say(kind, words, args...))
 }
 
-// tell says something else of what is wrong.
-func (r *Row) tell(format string, args ...any) {
-	r.said = say(format, args...)
-	r.What = r.said.text
-}
+// is says it with a phrase.
+func (r *Row) is(class Class, what phrase) { r.Class, r.Kind, r.said = class, what.kind, what }
 
 // at says where a tally's first bad element is.
 func (r *Row) at(t *tally, local, original *Tensor) {

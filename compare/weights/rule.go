@@ -1,7 +1,6 @@
 package weights
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/tracediff/tracediff/hooks"
@@ -59,11 +58,11 @@ type misreading struct{ written, read hooks.DType }
 
 func (m *misreading) of(x float64) float64 { return floats.Misread(m.written, m.read, x) }
 
-func (m *misreading) String() string {
+func (m *misreading) said() phrase {
 	if m.written == m.read {
-		return fmt.Sprintf("the two bytes of each %s are in the other order", m.written)
+		return say("", "the two bytes of each %s are in the other order", m.written)
 	}
-	return fmt.Sprintf("the bits are %s, read as %s", m.written, m.read)
+	return say("", "the bits are %s, read as %s", m.written, m.read)
 }
 
 // misreadings are those by which a tensor of two-byte numbers can be spoilt.

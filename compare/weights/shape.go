@@ -17,17 +17,17 @@ import (
 func (c *comparison) misshapen(ctx context.Context, r *reader, row Row, local, original *Tensor) (Row, error) {
 	a := newPair(c, besides(r, local, original), plainRule(local.Add, rounding{}), nil)
 	a.row = &row
-	if is, err := transposed(ctx, a); is || err != nil {
+	if is, err := a.may(ctx, turned); is || err != nil {
 		row.Unequal = row.Elements
 		return row, err
 	}
 	if local.elements() == original.elements() && local.elements() > 0 {
-		turned := shaped(local, original.Shape)
-		t, q, err := besides(r, turned, original).agrees(ctx)
+		same := shaped(local, original.Shape)
+		t, q, err := besides(r, same, original).agrees(ctx)
 		if err != nil {
 			return row, err
 		}
-		if t.bad == 0 && right(row, turned, q, t).Class.Right() {
+		if t.bad == 0 && right(row, same, q, t).Class.Right() {
 			row.wrong(Mistake, Shape, "shape %v, and the original's is %v; the elements are the same, row by row", local.Shape, original.Shape)
 			return row, nil
 		}
@@ -196,14 +196,14 @@ func (c *comparison) refuse(ctx context.Context, jobs []*job, rows []Row) error 
 		if len(wrong) == 0 {
 			continue
 		}
-		kind, what, err := c.howFused(ctx, r, f)
+		what, err := c.howFused(ctx, r, f)
 		if err != nil {
 			return err
 		}
 		for _, row := range wrong {
 			switch {
-			case kind != "":
-				row.wrong(Mistake, kind, "%s", what)
+			case what.kind != "":
+				row.is(Mistake, what)
 			case row.Class == Missing: // it is transposed by its shape
 				row.wrong(Different, Shape, "it is a part of %s, whose shape is %v", f.whole.key(), f.whole.Shape)
 			default:
@@ -221,27 +221,27 @@ func (c *comparison) refuse(ctx context.Context, jobs []*job, rows []Row) error 
 const turnedParts = " is transposed: element [i, j] is the [j, i] of its concatenated parts"
 
 // howFused names the layout of a fused tensor, if it differs from the meant one and explains every element.
-func (c *comparison) howFused(ctx context.Context, r *reader, f fused) (Kind, phrase, error) {
+func (c *comparison) howFused(ctx context.Context, r *reader, f fused) (phrase, error) {
 	o := joined(f.parts)
 	if o == nil {
-		return "", phrase{}, nil
+		return phrase{}, nil
 	}
 	s := besides(r, f.whole, o)
 	if f.turned() {
-		if ok, err := transposed(ctx, newPair(c, s, plainRule(f.whole.Add, rounding{}), nil)); ok || err != nil {
-			return Transposed, say("%s"+turnedParts, f.whole.key()), err
+		if ok, err := newPair(c, s, plainRule(f.whole.Add, rounding{}), nil).may(ctx, turned); ok || err != nil {
+			return say(Transposed, "%s"+turnedParts, f.whole.key()), err
 		}
 	}
 	if !slices.Equal(f.whole.Shape, o.Shape) {
-		return "", phrase{}, nil
+		return phrase{}, nil
 	}
 	t, q, err := s.agrees(ctx)
 	if err != nil || t.bad == 0 {
-		return "", phrase{}, err
+		return phrase{}, err
 	}
 	a := newPair(c, s, q, t)
 	if err := a.sampled(ctx); err != nil {
-		return "", phrase{}, err
+		return phrase{}, err
 	}
 	for _, x := range f.orders() {
 		v := view{t: o, rows: x.order}
@@ -249,10 +249,10 @@ func (c *comparison) howFused(ctx context.Context, r *reader, f fused) (Kind, ph
 			v = view{t: o, columns: x.order}
 		}
 		if ok, _, err := a.is(ctx, reading{view: v, rule: plainRule(f.whole.Add, rounding{})}); ok || err != nil {
-			return FusedOrder, x.what, err
+			return x.what, err
 		}
 	}
-	return "", phrase{}, nil
+	return phrase{}, nil
 }
 
 // fusedOrder is an order of the rows of a fused tensor: row i is row order[i] of the concatenated parts.
@@ -293,9 +293,9 @@ func (f *fused) orders() []fusedOrder {
 				list = append(list, names[p])
 				turns = append(turns, fmt.Sprintf("%d of %s", f.parts[p].Shape[0]/pieces, names[p]))
 			}
-			what := say("%s has its parts in the order %s; expected: %s", f.whole.key(), strings.Join(list, ", "), meant)
+			what := say(FusedOrder, "%s has its parts in the order %s; expected: %s", f.whole.key(), strings.Join(list, ", "), meant)
 			if pieces > 1 {
-				what = say("%s has the rows of its parts interleaved: %s, repeated; expected: %s, one part after the other", f.whole.key(), strings.Join(turns, ", "), meant)
+				what = say(FusedOrder, "%s has the rows of its parts interleaved: %s, repeated; expected: %s, one part after the other", f.whole.key(), strings.Join(turns, ", "), meant)
 			}
 			all = append(all, fusedOrder{order, what})
 		}

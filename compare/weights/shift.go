@@ -20,10 +20,6 @@ type shift struct {
 func shifted(ctx context.Context, a *pair) (bool, error) {
 	const groups, seen = 8, 32
 	n, group := a.t.elements, groupOf(a.local.Coding)
-	_, columns := a.local.flat()
-	if n < 4*maxMove || a.local.Add != 0 || columns%group != 0 || n < 4*group {
-		return false, nil
-	}
 	s := shift{a, sides{a.r, shaped(a.local, []int{n}), view{t: shaped(a.original, []int{n})}}, group}
 	sizes := make([]int, maxMove)
 	for i := range sizes {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"slices"
+	"strconv"
 
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/internal/quant"
@@ -32,7 +33,7 @@ func (a *pair) factors() factors {
 		all.unit = 0.02
 	}
 	add := func(value float64, name string) {
-		all.list = append(all.list, factor{value, say("%s%s", number(value), name)})
+		all.list = append(all.list, factor{value, say("", "%s%s", number(value), name)})
 	}
 	for _, size := range []struct {
 		n    int
@@ -74,22 +75,20 @@ func (all *factors) called(x float64) phrase {
 			return f.name
 		}
 	}
-	if number(x).String() == "1" {
-		return say("%v", x) // so near to 1 that six digits do not tell
+	n := 6
+	if number(x) == "1" { // so near that six digits do not tell
+		n = -1
 	}
-	return say("%s", number(x))
+	return say("", "%s", digits(x, 'g', n))
 }
 
 // exponent says that a factor is a power of two, as when an exponent is wrong.
 func exponent(x float64) phrase {
 	f, e := math.Frexp(x)
-	switch e--; {
-	case f != 0.5:
+	if e--; f != 0.5 {
 		return phrase{}
-	case e == 1 || e == -1:
-		return say(": an exponent is off by one")
 	}
-	return say(": an exponent is off by %d", max(e, -e))
+	return say("", ": an exponent is off by %s", either(e*e == 1, "one", strconv.Itoa(max(e, -e))))
 }
 
 // minCut is the number of codes, not the nearest, from which cutOff names truncation. Among nearest codes, half lie further from zero than
@@ -124,15 +123,18 @@ func cutOff(ctx context.Context, a *pair) (bool, error) {
 	return true, nil
 }
 
+// minRows is how many rows zero points need.
+const minRows = 16
+
 // zeroPoints looks for codes that are all some whole steps too large or too small, as where zero points are stored less one and read as they
-// are, or the other way round. The errors of a row have a mean of zero, whatever moved them: each of 16 rows or more has to have one that is nearer
-// to the number of steps.
+// are, or the other way round. The errors of a row have a mean of zero, whatever moved them: each of minRows rows or more has to have one that is
+// nearer to the number of steps.
 func zeroPoints(ctx context.Context, a *pair) (bool, error) {
-	const least, near = 16, 0.25
+	const near = 0.25
 	rows, columns := a.local.flat()
 	mean := a.t.codes.Mean()
 	steps := math.Round(mean)
-	if rows < least || columns < quant.MinMean || steps == 0 || !(math.Abs(mean-steps) <= near) {
+	if steps == 0 || !(math.Abs(mean-steps) <= near) {
 		return false, nil
 	}
 	for r := range rows {

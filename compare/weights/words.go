@@ -2,55 +2,89 @@ package weights
 
 import (
 	"fmt"
-	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/tracediff/tracediff/capture"
-	"github.com/tracediff/tracediff/internal/spelling"
 )
 
-// phrase is a sentence or a part of a sentence. Its form leaves numbers out: phrases of one form differ in numbers only.
-type phrase struct{ text, form string }
+// phrase is what is said: a kind, and what it is said of. Two phrases are held against each other by these, and never by the words.
+type phrase struct {
+	kind  Kind // "" of a part of a phrase
+	words string
+	args  []any // a string is a name
+}
 
-// say makes a phrase. Arguments that are numbers are no part of its form; words, names without the numbers of layers, and the forms of phrases are.
-func say(format string, args ...any) phrase {
-	p := phrase{fmt.Sprintf(format, args...), format}
-	for _, x := range args {
+// say makes a phrase.
+func say(kind Kind, words string, args ...any) phrase { return phrase{kind, words, args} }
+
+func (p phrase) String() string { return fmt.Sprintf(p.words, p.args...) }
+
+// look is how closely two phrases are held against each other.
+type look int
+
+const (
+	exact   look = iota
+	layers       // names without the numbers of their layers
+	numbers      // numbers, too, by their type only
+)
+
+// seen is what a look sees of a phrase.
+func (p phrase) seen(by look) string {
+	all := string(p.kind)
+	for _, x := range p.args {
+		switch v := x.(type) {
+		case phrase:
+			x = v.seen(by)
+		case choice:
+			x = v.is
+		case amount:
+			x = v.n
+		case string:
+			if by >= layers {
+				_, x = layerOf(v)
+			}
+		}
+		switch x.(type) {
+		case int, int32, float64, numeral, both, []int:
+			if by == numbers {
+				all += fmt.Sprintf("(%T)", x)
+				continue
+			}
+		}
+		all += fmt.Sprintf("(%T %v)", x, x)
+	}
+	return all
+}
+
+// inLayers is a phrase about names without the numbers of their layers.
+func (p phrase) inLayers() phrase {
+	p.args = slices.Clone(p.args)
+	for i, x := range p.args {
 		switch x := x.(type) {
 		case phrase:
-			p.form += "\n" + x.form
-		case amount:
-			p.form += "\n" + x.many
+			p.args[i] = x.inLayers()
 		case string:
-			_, general := layerOf(x)
-			p.form += "\n" + general
-		case int, float64, numeral, []int:
-		default:
-			p.form += fmt.Sprintf("\n%v", x)
+			_, p.args[i] = layerOf(x)
 		}
 	}
 	return p
 }
 
-func (p phrase) String() string { return p.text }
+// numeral is a number for people, with the digits that they see.
+type numeral string
 
-// with is a phrase in which a word stands for another.
-func (p phrase) with(old, word string) phrase {
-	return phrase{strings.ReplaceAll(p.text, old, word), strings.ReplaceAll(p.form, old, word)}
+func number(x float64) numeral { return digits(x, 'g', 6) }
+
+func digits(x float64, format byte, n int) numeral {
+	return numeral(strconv.FormatFloat(x, format, n, 64))
 }
 
-// then appends another phrase after a separator.
-func (p phrase) then(between string, o phrase) phrase {
-	return phrase{p.text + between + o.text, p.form + between + o.form}
-}
+// both are the numbers of two.
+type both [2]int
 
-// numeral is a number for people.
-type numeral float64
-
-func number(x float64) numeral { return numeral(x) }
-
-func (n numeral) String() string { return strconv.FormatFloat(float64(n), 'g', 6, 64) }
+func (b both) String() string { return fmt.Sprintf("%d and %d", b[0], b[1]) }
 
 // amount is a number with its noun.
 type amount struct {
@@ -67,17 +101,20 @@ func (a amount) String() string {
 	return fmt.Sprintf("%d %s", a.n, a.many)
 }
 
-func either(b bool, yes, no string) string {
-	if b {
-		return yes
-	}
-	return no
+// choice is one of two words.
+type choice struct {
+	is   bool
+	word string
 }
 
-var layerWords = regexp.MustCompile(`\b((?:` + spelling.LayerWord + `)\.)[0-9]+\b`)
+func either(b bool, yes, no string) choice {
+	if b {
+		return choice{b, yes}
+	}
+	return choice{b, no}
+}
 
-// inLayers is a sentence without the numbers of layers.
-func inLayers(what string) string { return layerWords.ReplaceAllString(what, "${1}*") }
+func (c choice) String() string { return c.word }
 
 // maxCalled is how many names a line has. Names that differ only in the number of a layer count once.
 const maxCalled = 3
