@@ -2,6 +2,7 @@ package weights
 
 import (
 	"context"
+	"maps"
 	"math"
 	"slices"
 )
@@ -78,7 +79,10 @@ func (s *sides) columnsOf(ctx context.Context, row *Row, explained func(from map
 	if err != nil {
 		return false, err
 	}
-	first, wrong := movedColumns(from, n), len(from)
+	first, wrong := -1, len(from)
+	if wrong > 0 {
+		first = slices.Min(slices.Collect(maps.Keys(from)))
+	}
 	if first >= 0 && !accuse && len(far) <= maxColumns { // of more it is not said where each comes from
 		if ok, err := explained(from); !ok || err != nil {
 			return false, err
@@ -148,16 +152,6 @@ func (s *sides) columnsElsewhere(ctx context.Context, far []int, sums []column) 
 		}
 	}
 	return from, nil
-}
-
-// movedColumns returns the first column that holds another column of the original; -1 without a moved column.
-func movedColumns(from map[int]int, n int) int {
-	for at := range n {
-		if _, moved := from[at]; moved {
-			return at
-		}
-	}
-	return -1
 }
 
 // columnsMoved puts moved columns in words; more: not all candidates were examined.

@@ -115,7 +115,12 @@ func mask(t *Tensor) error {
 	if len(size) != 2 || size[0] != size[1] {
 		return errOther
 	}
-	return each(t, func(i int, x float64) bool { return same(x, oneIf(i%size[1] <= i/size[1])) })
+	return each(t, func(i int, x float64) bool {
+		if i%size[1] <= i/size[1] {
+			return x == 1
+		}
+		return x == 0
+	})
 }
 
 // plausible checks rotary buffers of an unknown configuration: frequencies, cached cosines and sines, and divisors of frequencies. It
@@ -164,19 +169,4 @@ func each(t *Tensor, right func(i int, x float64) bool) error {
 		}
 	}
 	return nil
-}
-
-// whatComputed describes a tensor that is not compared.
-func whatComputed(known bool) string {
-	if known {
-		return "it has what the configuration gives"
-	}
-	return "it is computed from the configuration, and its values may be right"
-}
-
-func oneIf(b bool) float64 {
-	if b {
-		return 1
-	}
-	return 0
 }

@@ -16,12 +16,12 @@ const farCode = 4
 func (row *Row) coded(c quant.Coding, t *tally) {
 	e := &t.codes
 	row.Class, row.Rounding = Quantised, c.Data().Name
-	o := c.Whole(e, t.rounded)
-	switch o.Is {
+	is, times, worst := c.Whole(e, t.rounded)
+	switch is {
 	case quant.Large:
-		row.wrong(Unidentified, LargeErrors, "its root mean square error is %s times the error of rounding to the nearest code with the best scale, and up to %g times is usual for a format that moves errors; a writer can make it, and so can a mistake", number(o.Times), o.Worst)
+		row.wrong(Unidentified, LargeErrors, "its root mean square error is %s times the error of rounding to the nearest code with the best scale, and up to %g times is usual for a format that moves errors; a writer can make it, and so can a mistake", number(times), worst)
 	case quant.Coarse:
-		row.wrong(Different, Coarse, "its root mean square error is %s times the error of rounding to the nearest code with the best scale; up to %g times is right", number(o.Times), o.Worst)
+		row.wrong(Different, Coarse, "its root mean square error is %s times the error of rounding to the nearest code with the best scale; up to %g times is right", number(times), worst)
 	case quant.Beside:
 		row.wrong(Mistake, Rounded, "%d of %d codes are not the nearest, and %s steps from the numbers on average: they were cut off, or a zero point or an offset is off", e.Beside, e.N, number(e.Above/float64(e.Beside)))
 	case quant.Aside:
@@ -33,7 +33,7 @@ func (row *Row) coded(c quant.Coding, t *tally) {
 			row.note("the code of row %d, column %d is %s steps from its number: the format may move it there, or it is wrong", e.Row, e.Column, number(e.Furthest))
 		}
 	}
-	if o.Is != quant.Right && o.Is != quant.RightInSize {
+	if is != quant.Right && is != quant.RightInSize {
 		row.Unequal = max(e.Beside, 1)
 	}
 }

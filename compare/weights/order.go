@@ -277,7 +277,11 @@ func (a ordered) columnsFrom(ctx context.Context) ([]int32, error) {
 // find returns an order with l[i] = o[order[i]] for the hashes of both sides, and what to say of it; nil without such an order.
 func (h heads) find(noun string, l, o []uint64) (order []int32, what phrase) {
 	n := len(l)
-	if n < 2 || slices.Equal(l, o) || !sameElements(l, o) {
+	if n < 2 || slices.Equal(l, o) {
+		return nil, phrase{}
+	}
+	alone := blockOrder(l, o, 1)
+	if alone == nil {
 		return nil, phrase{}
 	}
 	take := func(from func(int) int) []int32 {
@@ -303,18 +307,16 @@ func (h heads) find(noun string, l, o []uint64) (order []int32, what phrase) {
 				say(HeadOrder, "blocks of %d %ss stand in another order: block %d is the original's %d", d, noun, moved, at[moved])
 		}
 	}
-	at := blockOrder(l, o, 1)
-	moved := firstMoved(at)
-	others := 0
-	for i, x := range at {
+	moved, others := firstMoved(alone), 0
+	for i, x := range alone {
 		if int(x) != i {
 			others++
 		}
 	}
 	if others == 2 {
-		return at, say("", "%ss %s have changed places", noun, both{moved, int(at[moved])})
+		return alone, say("", "%ss %s have changed places", noun, both{moved, int(alone[moved])})
 	}
-	return at, say("", "%d of %d %ss stand in another order: the first is %d, which is the original's %d", others, n, noun, moved, at[moved])
+	return alone, say("", "%d of %d %ss stand in another order: the first is %d, which is the original's %d", others, n, noun, moved, alone[moved])
 }
 
 // blocks are the sizes of blocks that are looked for: a head first.
@@ -329,14 +331,6 @@ func (h heads) blocks(n int) []int {
 		list = slices.Insert(slices.Delete(list, at, at+1), 0, int(h))
 	}
 	return list
-}
-
-// sameElements reports whether two lists have the same elements, as often.
-func sameElements(a, b []uint64) bool {
-	a, b = slices.Clone(a), slices.Clone(b)
-	slices.Sort(a)
-	slices.Sort(b)
-	return slices.Equal(a, b)
 }
 
 // blockOrder matches each block of d with a block of o: of several equal ones the one in its own place, else the first unused.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/hint"
-	"github.com/tracediff/tracediff/internal/quant"
 	"github.com/tracediff/tracediff/internal/spelling"
 )
 
@@ -31,7 +31,7 @@ func (c *comparison) plan(local Side, res *Result) ([]*job, error) {
 			case err != nil:
 				return nil, err
 			default:
-				res.Notes = append(res.Notes, fmt.Sprintf("%s is not compared: %s", t.key(), whatComputed(known)))
+				res.Notes = append(res.Notes, fmt.Sprintf("%s is not compared: %s", t.key(), either(known, "it has what the configuration gives", "it is computed from the configuration, and its values may be right")))
 			}
 		case o == nil && spelling.States.MatchString(t.key()):
 			trained++
@@ -174,20 +174,10 @@ func (c *comparison) heads(of map[*Tensor]*job, extra []*job) []*job {
 
 // rowsOf is a part of a tensor: n of its rows from one on.
 func rowsOf(t *Tensor, name string, from, n int) *Tensor {
-	width := int64(1)
-	for _, d := range t.Shape[1:] {
-		width *= int64(d)
-	}
-	part := *t
-	part.Name, part.part = name, partOf{t, from * int(width)}
-	part.Instead = nil
-	part.Key = fmt.Sprintf("%s[%d:%d]", t.key(), from, from+n)
-	part.Shape = append([]int{n}, t.Shape[1:]...)
-	part.Data = sectionOf(t.Data, int64(from)*width*int64(t.DType.Size()))
-	if t.Coding != nil {
-		part.Coding = quant.From(t.Coding, int64(from)*width, sectionOf)
-	}
-	return &part
+	width, _ := hooks.Elements(t.Shape[1:])
+	part := t.section(from*width, append([]int{n}, t.Shape[1:]...))
+	part.Name, part.Key = name, fmt.Sprintf("%s[%d:%d]", t.key(), from, from+n)
+	return part
 }
 
 // divide splits a fused tensor along its first axis into the tensors of the other side. sizes returns the number of rows by name. The

@@ -43,7 +43,7 @@ type relation struct {
 }
 
 // turned is the relation of a tensor whose rows are columns, in the two last axes.
-var turned = relation{kind: Transposed, where: turnable, views: byView(func(a *pair) view { return view{t: a.original, transposed: true} }, "transposed: element [i, j] is the original's [j, i]")}
+var turned = relation{kind: Transposed, where: turnable, views: transposed}
 
 // relations are tried in this order. The first that explains every element gives the name.
 var relations = []relation{
@@ -284,11 +284,10 @@ func byRule(q rule, words string, args ...any) func(context.Context, *pair) iter
 	}
 }
 
-// byView is a reading of every element in another place.
-func byView(of func(*pair) view, words string) func(context.Context, *pair) iter.Seq2[reading, error] {
-	return func(_ context.Context, a *pair) iter.Seq2[reading, error] {
-		return readingsOf(reading{view: of(a), rule: plainRule(a.local.Add, rounding{}), said: say("", words).always})
-	}
+// transposed reads each matrix of the original by its columns.
+func transposed(_ context.Context, a *pair) iter.Seq2[reading, error] {
+	what := say("", "transposed: element [i, j] is the original's [j, i]")
+	return readingsOf(reading{view: view{t: a.original, transposed: true}, rule: plainRule(a.local.Add, rounding{}), said: what.always})
 }
 
 // meant is what the weight of a norm is meant to be.

@@ -34,10 +34,7 @@ func (c *comparison) rescale(ctx context.Context, jobs []*job, rows []Row) error
 			t.Name = plainName(j.original.Name)
 		}
 		if l, o := j.local, j.original; l != nil && o != nil {
-			t.Shape, t.Fits = l.Shape, l.check() == nil && o.check() == nil && slices.Equal(l.Shape, o.Shape)
-			if t.Codes = l.Coding != nil; t.Codes {
-				t.Moves, t.Format = l.Coding.MayMove(), l.Codes()
-			}
+			t.Shape, t.Coding, t.Fits = l.Shape, l.Coding, l.check() == nil && o.check() == nil && slices.Equal(l.Shape, o.Shape)
 		}
 		tensors, s.at[t] = append(tensors, t), judged{j, &rows[i]}
 	}

@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"iter"
 	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/tracediff/tracediff/capture/mapping/layout"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/permute"
 	"github.com/tracediff/tracediff/internal/spelling"
@@ -133,50 +135,24 @@ func (f *fused) turned() bool {
 	return o != nil && len(s) == 2 && len(o.Shape) == 2 && s[0] == o.Shape[1] && s[1] == o.Shape[0] && f.whole.check() == nil
 }
 
-// joinedData has the elements of tensors, concatenated.
-type joinedData []*Tensor
-
-// ReadAt reads from the parts that the bytes lie in.
-func (j joinedData) ReadAt(p []byte, off int64) (int, error) {
-	done := 0
-	for _, t := range j {
-		size := int64(t.elements()) * int64(t.DType.Size())
-		if done == len(p) {
-			break
-		}
-		if off >= size {
-			off -= size
-			continue
-		}
-		n := int(min(size-off, int64(len(p)-done)))
-		got, err := t.Data.ReadAt(p[done:done+n], off)
-		done += got
-		if got < n {
-			return done, err
-		}
-		off = 0
-	}
-	if done < len(p) {
-		return done, io.EOF
-	}
-	return done, nil
-}
-
 // joined concatenates tensors along the first axis; nil if their shapes do not fit.
 func joined(parts []*Tensor) *Tensor {
 	t := *parts[0]
-	t.Name, t.Key, t.Data, t.part = "", "", joinedData(parts), partOf{}
-	t.Place, t.Instead = nil, nil
+	t.Name, t.Key, t.part, t.Place, t.Instead = "", "", partOf{}, nil, nil
 	if len(t.Shape) == 0 {
 		return nil
 	}
-	t.Shape = slices.Clone(t.Shape)
-	for _, p := range parts[1:] {
+	t.Shape = append([]int{0}, t.Shape[1:]...)
+	var data []io.ReaderAt
+	var sizes []int64
+	for _, p := range parts {
 		if p.DType != t.DType || len(p.Shape) != len(t.Shape) || !slices.Equal(p.Shape[1:], t.Shape[1:]) {
 			return nil
 		}
 		t.Shape[0] += p.Shape[0]
+		data, sizes = append(data, p.Data), append(sizes, bytesOf(p))
 	}
+	t.Data = layout.Behind(data, sizes)
 	if _, ok := hooks.Elements(t.Shape); !ok {
 		return nil
 	}
@@ -243,27 +219,13 @@ func (c *comparison) howFused(ctx context.Context, r *reader, f fused) (phrase, 
 	if err := a.sampled(ctx); err != nil {
 		return phrase{}, err
 	}
-	for _, x := range f.orders() {
-		v := view{t: o, rows: x.order}
-		if len(o.Shape) == 1 {
-			v = view{t: o, columns: x.order}
-		}
-		if ok, _, err := a.is(ctx, reading{view: v, rule: plainRule(f.whole.Add, rounding{})}); ok || err != nil {
-			return x.what, err
-		}
-	}
-	return phrase{}, nil
-}
-
-// fusedOrder is an order of the rows of a fused tensor: row i is row order[i] of the concatenated parts.
-type fusedOrder struct {
-	order []int32
-	what  phrase
+	_, err = a.may(ctx, relation{kind: FusedOrder, views: f.orders})
+	return a.row.said, err
 }
 
 // orders lists how ports order the parts: whole, in each permutation, and interleaved, some rows of each in turn.
-func (f *fused) orders() []fusedOrder {
-	var all []fusedOrder
+func (f *fused) orders(_ context.Context, a *pair) iter.Seq2[reading, error] {
+	var all []reading
 	starts, rows := make([]int, len(f.parts)), 0
 	least := f.parts[0].Shape[0]
 	names := make([]string, len(f.parts))
@@ -293,14 +255,18 @@ func (f *fused) orders() []fusedOrder {
 				list = append(list, names[p])
 				turns = append(turns, fmt.Sprintf("%d of %s", f.parts[p].Shape[0]/pieces, names[p]))
 			}
-			what := say(FusedOrder, "%s has its parts in the order %s; expected: %s", f.whole.key(), strings.Join(list, ", "), meant)
+			what := say("", "%s has its parts in the order %s; expected: %s", f.whole.key(), strings.Join(list, ", "), meant)
 			if pieces > 1 {
-				what = say(FusedOrder, "%s has the rows of its parts interleaved: %s, repeated; expected: %s, one part after the other", f.whole.key(), strings.Join(turns, ", "), meant)
+				what = say("", "%s has the rows of its parts interleaved: %s, repeated; expected: %s, one part after the other", f.whole.key(), strings.Join(turns, ", "), meant)
 			}
-			all = append(all, fusedOrder{order, what})
+			v := view{t: a.original, rows: order}
+			if len(a.original.Shape) == 1 {
+				v = view{t: a.original, columns: order}
+			}
+			all = append(all, reading{view: v, rule: plainRule(f.whole.Add, rounding{}), said: what.always})
 		}
 	}
-	return all
+	return readingsOf(all...)
 }
 
 // lastWord is the module of a weight: "q_proj" of "model.layers.0.self_attn.q_proj.weight".

@@ -121,15 +121,19 @@ func matrices(t *Tensor) []*Tensor {
 	size := shape[0] * shape[1]
 	var list []*Tensor
 	for at := 0; at < t.elements(); at += size {
-		part := *t
-		part.Shape, part.Data, part.part = shape, sectionOf(t.Data, int64(at*t.DType.Size())), partOf{t, at}
-		part.Instead = nil
-		if t.Coding != nil {
-			part.Coding = quant.From(t.Coding, int64(at), sectionOf)
-		}
-		list = append(list, &part)
+		list = append(list, t.section(at, shape))
 	}
 	return list
+}
+
+// section is a part of a tensor, from some element on.
+func (t *Tensor) section(from int, shape []int) *Tensor {
+	part := *t
+	part.Shape, part.Data, part.part, part.Instead = shape, sectionOf(t.Data, int64(from)*int64(t.DType.Size())), partOf{t, from}, nil
+	if t.Coding != nil {
+		part.Coding = quant.From(t.Coding, int64(from), sectionOf)
+	}
+	return &part
 }
 
 // check reports what keeps a tensor from being read.

@@ -34,19 +34,19 @@ type block struct {
 	group, lo, hi   int
 	early           Rounding
 	decode          func(code []int16, step, offset []float64, b []byte)
-	quantise        func(code []int16, step, offset []float64, x []float32)
+	quantise        quantiser
 	step            func(least, most float32) float64 // the one of quantise; nil: it is searched for
 }
 
 // blocks is indexed by Block.
 var blocks = [...]block{
-	Q4_0: {"Q4_0", 32, 18, 32, -8, 7, toF16, decodeQ40, quantiseQ40, signedStep(-8)},
-	Q4_1: {"Q4_1", 32, 20, 32, 0, 15, toF16, decodeQ41, quantiseQ41, rangedStep(15)},
-	Q5_0: {"Q5_0", 32, 22, 32, -16, 15, toF16, decodeQ50, quantiseQ50, signedStep(-16)},
-	Q5_1: {"Q5_1", 32, 24, 32, 0, 31, toF16, decodeQ51, quantiseQ51, rangedStep(31)},
+	Q4_0: {"Q4_0", 32, 18, 32, -8, 7, toF16, decodeQ40, signed(-8), signedStep(-8)},
+	Q4_1: {"Q4_1", 32, 20, 32, 0, 15, toF16, decodeQ41, ranged(15), rangedStep(15)},
+	Q5_0: {"Q5_0", 32, 22, 32, -16, 15, toF16, decodeQ50, signed(-16), signedStep(-16)},
+	Q5_1: {"Q5_1", 32, 24, 32, 0, 31, toF16, decodeQ51, ranged(31), rangedStep(31)},
 	Q8_0: {"Q8_0", 32, 34, 32, -128, 127, toF16, decodeQ80, quantiseQ80, signedStep(-127)},
-	Q4_K: {"Q4_K", 256, 144, 32, 0, 15, Rounding{}, decodeQ4K, quantiseQ4K, nil},
-	Q5_K: {"Q5_K", 256, 176, 32, 0, 31, Rounding{}, decodeQ5K, quantiseQ5K, nil},
+	Q4_K: {"Q4_K", 256, 144, 32, 0, 15, Rounding{}, decodeQ4K, search{hi: 15, from: -1, steps: 20}.super, nil},
+	Q5_K: {"Q5_K", 256, 176, 32, 0, 31, Rounding{}, decodeQ5K, search{hi: 31, from: -0.5, steps: 15}.super, nil},
 	Q6_K: {"Q6_K", 256, 210, 16, -32, 31, Rounding{}, decodeQ6K, quantiseQ6K, nil},
 }
 

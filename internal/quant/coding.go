@@ -20,9 +20,9 @@ type Coding interface {
 	Moving() Coding
 	// Judge marks the wrong elements of a run, and reports whether the run as a whole is right.
 	Judge(r *Run, bad []bool) bool
-	// Whole judges a tensor by the errors of all its codes, no single one of which is wrong. rounded are the squared errors that rounding
-	// makes, group by group.
-	Whole(e *Sums, rounded float64) Outcome
+	// Whole judges a tensor by the errors of all its codes, no single one of which is wrong: they are so many times those of rounding, and up to
+	// worst times is right. rounded are the squared errors that rounding makes, group by group.
+	Whole(e *Sums, rounded float64) (is Judgement, times, worst float64)
 
 	at(*Grid) Coding
 }
@@ -39,7 +39,7 @@ type Grid struct {
 	First int64
 	Row   func(i int) int
 
-	shared bool // one step is that of all elements: a run need not fill the codes
+	shared, mixed bool // see [Scheme]
 }
 
 // Coding returns the coding of a tensor's elements from planes in the order of [Planes.Readers]: the tensor's own planes, or the planes
@@ -61,12 +61,8 @@ func (t *Tensor) Coding(planes []io.ReaderAt) Coding {
 
 // Coding is what the usual writers of a scheme make.
 func (s Scheme) Coding(g *Grid) Coding {
-	g.Name, g.shared = s.Name, s.Shared
-	switch {
-	case s.Moves:
+	if g.Name, g.shared, g.mixed = s.Name, s.Shared, s.Mixed; s.Moves {
 		return movedCodes{g}
-	case s.Mixed:
-		return mixedCodes{nearestCodes{g}}
 	}
 	return nearestCodes{g}
 }

@@ -146,12 +146,6 @@ func (e *Errors) Sums(n, lo, hi int) (s Sums, right bool) {
 	return s, small || s.times() <= worstRun*math.Sqrt(12)
 }
 
-// Outcome is what the errors of a whole tensor are: so many times those of rounding, and up to Worst times is right.
-type Outcome struct {
-	Is           Judgement
-	Times, Worst float64
-}
-
 // Judgement is what is said of a whole tensor.
 type Judgement int
 
@@ -165,19 +159,19 @@ const (
 	Aside                 // the errors have a mean
 )
 
-// size holds the size of the errors of a tensor to so many times that of rounding.
-func (g *Grid) size(e *Sums, rounded, worst float64, otherwise Judgement) Outcome {
-	o := Outcome{Times: e.times(), Worst: worst}
+// whole is what is said of the mean of errors of the right size, and large of others.
+func (g *Grid) whole(e *Sums, rounded, most float64, large, mean Judgement) (is Judgement, times, worst float64) {
+	times, worst = e.times(), most
 	if e.N < minTensor {
-		o.Worst = worstRun * math.Sqrt(12)
+		worst = worstRun * math.Sqrt(12)
 	}
 	if !g.shared && e.sum > 0 && rounded > 0 {
-		o.Times = math.Sqrt(e.sum / rounded)
+		times = math.Sqrt(e.sum / rounded)
 	}
-	if !(o.Times <= o.Worst) {
-		o.Is = otherwise
+	if !(times <= worst) {
+		return large, times, worst
 	}
-	return o
+	return mean, times, worst
 }
 
 // Data is the grid.
@@ -190,7 +184,7 @@ func (g *Grid) Moving() Coding { return movedCodes{g} }
 type nearestCodes struct{ *Grid }
 
 func (c nearestCodes) Moves() bool       { return false }
-func (c nearestCodes) MayMove() bool     { return false }
+func (c nearestCodes) MayMove() bool     { return c.mixed }
 func (c nearestCodes) at(g *Grid) Coding { return nearestCodes{g} }
 
 func (c nearestCodes) Nearest() *Tensor {
@@ -223,19 +217,12 @@ func (c nearestCodes) Judge(r *Run, bad []bool) bool {
 	return (e.N < minBeside || 2*e.Beside <= e.N) && e.times() <= worstRun*math.Sqrt(12)
 }
 
-func (c nearestCodes) Whole(e *Sums, rounded float64) Outcome {
-	o := c.size(e, rounded, worstTensor, Coarse)
-	if o.Is == Right && e.N >= minBeside && e.Often() {
-		o.Is = Beside
+func (c nearestCodes) Whole(e *Sums, rounded float64) (is Judgement, times, worst float64) {
+	if e.N >= minBeside && e.Often() {
+		is = Beside
 	}
-	return o
+	return c.whole(e, rounded, worstTensor, Coarse, is)
 }
-
-// mixedCodes is a coding of which some writers take the nearest codes, and others move errors. It is held to the first.
-type mixedCodes struct{ nearestCodes }
-
-func (c mixedCodes) MayMove() bool     { return true }
-func (c mixedCodes) at(g *Grid) Coding { return mixedCodes{nearestCodes{g}} }
 
 // movedCodes is the coding of a writer that moves the error of a code to other codes, or weighs it by activations.
 type movedCodes struct{ *Grid }
@@ -269,16 +256,11 @@ func (c movedCodes) Judge(r *Run, bad []bool) bool {
 		(c.shared || e.times() <= movedRun*math.Sqrt(12))
 }
 
-func (c movedCodes) Whole(e *Sums, rounded float64) Outcome {
-	o := c.size(e, rounded, movedTensor, Large)
-	switch {
-	case o.Is != Right:
-	case e.N >= minTensor && !(math.Abs(e.Mean()) <= tensorMean):
-		o.Is = Aside
-	default:
-		o.Is = RightInSize
+func (c movedCodes) Whole(e *Sums, rounded float64) (is Judgement, times, worst float64) {
+	if is = RightInSize; e.N >= minTensor && !(math.Abs(e.Mean()) <= tensorMean) {
+		is = Aside
 	}
-	return o
+	return c.whole(e, rounded, movedTensor, Large, is)
 }
 
 // apartCodes is a moving coding whose groups are not consecutive: a group is the elements of a row with the same step and the same lowest number.

@@ -117,15 +117,7 @@ func (s *rows) usual(c *Codes, x []float32) bool {
 }
 
 // rounded is v as it is stored in the dtype of the scales.
-func (s *rows) rounded(v float32) float64 {
-	switch s.scales.DType {
-	case hooks.F16:
-		return float64(floats.RoundF16(v))
-	case hooks.BF16:
-		return float64(floats.RoundBF16(v))
-	}
-	return float64(v)
-}
+func (s *rows) rounded(v float32) float64 { return floats.Round(s.scales.DType, float64(v)) }
 
 // rounding is that of the dtype of the scales.
 func rounding(d hooks.DType) Rounding {

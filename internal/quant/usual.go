@@ -34,14 +34,19 @@ func stored(v float32) float64 { return float64(floats.RoundF16(v)) }
 // cut makes a code of a number that was moved by half a step or more: the part before the point, at most hi.
 func cut(v float32, hi int) int16 { return int16(min(hi, int(int8(int32(v))))) }
 
+// quantiser chooses the codes, the steps and the offsets of a block.
+type quantiser func(code []int16, step, offset []float64, x []float32)
+
 // signed quantises without an offset: the largest magnitude gets the lowest code.
-func signed(code []int16, step, offset []float64, x []float32, lo int) {
-	value, _ := largest(x)
-	d := value / float32(lo)
-	id := inverse(d)
-	step[0], offset[0] = stored(d), none
-	for i, v := range x {
-		code[i] = cut(float32(v*id)+(float32(-lo)+0.5), -2*lo-1) + int16(lo)
+func signed(lo int) quantiser {
+	return func(code []int16, step, offset []float64, x []float32) {
+		value, _ := largest(x)
+		d := value / float32(lo)
+		id := inverse(d)
+		step[0], offset[0] = stored(d), none
+		for i, v := range x {
+			code[i] = cut(float32(v*id)+(float32(-lo)+0.5), -2*lo-1) + int16(lo)
+		}
 	}
 }
 
@@ -55,39 +60,25 @@ func rangedStep(hi int) func(least, most float32) float64 {
 	return func(least, most float32) float64 { return stored((most - least) / float32(hi)) }
 }
 
-func quantiseQ40(code []int16, step, offset []float64, x []float32) {
-	signed(code, step, offset, x, -8)
-}
-
-func quantiseQ50(code []int16, step, offset []float64, x []float32) {
-	signed(code, step, offset, x, -16)
-}
-
 // ranged quantises the range from the smallest to the largest value.
-func ranged(code []int16, step, offset []float64, x []float32, hi int) {
-	least, most := float32(math.MaxFloat32), float32(-math.MaxFloat32)
-	for _, v := range x {
-		if v < least {
-			least = v
+func ranged(hi int) quantiser {
+	return func(code []int16, step, offset []float64, x []float32) {
+		least, most := float32(math.MaxFloat32), float32(-math.MaxFloat32)
+		for _, v := range x {
+			if v < least {
+				least = v
+			}
+			if v > most {
+				most = v
+			}
 		}
-		if v > most {
-			most = v
+		d := (most - least) / float32(hi)
+		id := inverse(d)
+		step[0], offset[0] = stored(d), stored(least)
+		for i, v := range x {
+			code[i] = cut(float32((v-least)*id)+0.5, hi)
 		}
 	}
-	d := (most - least) / float32(hi)
-	id := inverse(d)
-	step[0], offset[0] = stored(d), stored(least)
-	for i, v := range x {
-		code[i] = cut(float32((v-least)*id)+0.5, hi)
-	}
-}
-
-func quantiseQ41(code []int16, step, offset []float64, x []float32) {
-	ranged(code, step, offset, x, 15)
-}
-
-func quantiseQ51(code []int16, step, offset []float64, x []float32) {
-	ranged(code, step, offset, x, 31)
 }
 
 // quantiseQ80 gives the largest magnitude the code 127.
@@ -237,14 +228,6 @@ func sixBits(most float32) float32 {
 		return 63 / most
 	}
 	return 0
-}
-
-func quantiseQ4K(code []int16, step, offset []float64, x []float32) {
-	search{hi: 15, from: -1, steps: 20}.super(code, step, offset, x)
-}
-
-func quantiseQ5K(code []int16, step, offset []float64, x []float32) {
-	search{hi: 31, from: -0.5, steps: 15}.super(code, step, offset, x)
 }
 
 // fit6 returns the step that suits 16 values best, by least squares weighted with x², over 19 trial steps around the one at which the

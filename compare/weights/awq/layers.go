@@ -3,6 +3,7 @@ package awq
 import (
 	"regexp"
 
+	"github.com/tracediff/tracediff/internal/quant"
 	"github.com/tracediff/tracediff/internal/spelling"
 )
 
@@ -11,14 +12,12 @@ type Tensor struct {
 	Name   string // the original's, without what frameworks put in front of it
 	Called string // what a report calls it
 	Shape  []int
-	Fits   bool   // both sides can be read, and have one shape
-	Codes  bool   // the port has codes
-	Moves  bool   // some writers of their format move errors between codes
-	Format string // of the codes
+	Fits   bool         // both sides can be read, and have one shape
+	Coding quant.Coding // of the port; nil for numbers
 }
 
 // coded reports a tensor whose writer may have multiplied its columns.
-func (t *Tensor) coded() bool { return t != nil && t.Codes && t.Moves }
+func (t *Tensor) coded() bool { return t != nil && t.Coding != nil && t.Coding.MayMove() }
 
 // scaling is a tensor whose elements, by its last axis or by rows, are divided by the scales of the columns of others.
 type scaling struct {

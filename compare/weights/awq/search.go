@@ -86,7 +86,7 @@ func (s *search) may(x scaling) bool {
 	if !x.rows {
 		return s.Verdict(from) > Right
 	}
-	return from.Codes && from.Shape[0] == s.tensor(x.into[0]).Shape[1] && s.layer[x.from+".bias"] == nil
+	return from.Coding != nil && from.Shape[0] == s.tensor(x.into[0]).Shape[1] && s.layer[x.from+".bias"] == nil
 }
 
 // rescale searches a layer for factors. Norms give their factors directly; then rescale measures row factors, and last the column factors
@@ -206,7 +206,7 @@ func (s *search) unmatched(ctx context.Context, x scaling) error {
 func searchUnknown(ctx context.Context, c Comparison, tensors []*Tensor, followed map[*Tensor]bool) error {
 	matrices := map[string][]*Tensor{} // by layer
 	for _, t := range tensors {
-		if p := prefixOf(t); p != "" && len(t.Shape) == 2 && t.coded() && !ofGGUF.MatchString(t.Format) {
+		if p := prefixOf(t); p != "" && len(t.Shape) == 2 && t.coded() && !ofGGUF.MatchString(t.Coding.Data().Name) {
 			matrices[p] = append(matrices[p], t)
 		}
 	}
@@ -267,7 +267,7 @@ func suspectNorm(ctx context.Context, c Comparison, norm *Tensor, matrices []*Te
 
 // ofNorm returns the factors of a norm, float64 by column, with both sides read as w plus more; nil without factors.
 func ofNorm(ctx context.Context, c Comparison, t *Tensor, more float64) ([]float64, error) {
-	if len(t.Shape) != 1 || t.Codes {
+	if len(t.Shape) != 1 || t.Coding != nil {
 		return nil, nil
 	}
 	local, original, err := c.Vector(ctx, t)
