@@ -10,6 +10,7 @@
 package weights
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -122,23 +123,12 @@ func Compare(ctx context.Context, local, original Side, o Options) (*Result, err
 		}
 	}
 	c.padded(res.Tensors)
+	n := &res.Counts
+	counts := map[Class]*int{Equal: &n.Equal, Cast: &n.Cast, Quantised: &n.Quantised, Rescaled: &n.Rescaled, Unidentified: &n.Unidentified}
 	for i := range res.Tensors {
 		row := &res.Tensors[i]
 		row.What = row.said.String()
-		switch row.Class {
-		case Equal:
-			res.Counts.Equal++
-		case Cast:
-			res.Counts.Cast++
-		case Quantised:
-			res.Counts.Quantised++
-		case Rescaled:
-			res.Counts.Rescaled++
-		case Unidentified:
-			res.Counts.Unidentified++
-		default:
-			res.Counts.Wrong++
-		}
+		*cmp.Or(counts[row.Class], &n.Wrong)++
 	}
 	res.Findings = findings(res.Tensors)
 	return res, nil

@@ -216,8 +216,8 @@ func together(groups []*alike) string {
 // layer is the number of a layer that is told apart from others, and not only a number.
 type layer int
 
-// exchanges says of tensors that belong to another layer what their own layer has, and of pairs of tensors that they have each other's values. If
-// layer a has the tensors of layer b, and layer b those of layer a, the two were swapped.
+// exchanges says what the layer of a tensor has that belongs to another layer, and which two tensors have each other's values. If layer a has the
+// tensors of layer b, and layer b those of layer a, the two were swapped.
 func exchanges(rows []Row) map[string]phrase {
 	from := map[both]int{} // layers: how many tensors of the first belong to the second
 	total, other := map[int]int{}, map[string]string{}

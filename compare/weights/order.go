@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// hashes tell which rows and columns of two tensors may be the same.
-type hashes struct{ rows, columns []uint64 }
+// hashes tell which rows, the first, and which columns, the second, of two tensors may be the same.
+type hashes [2][]uint64
 
 const odd64 = 0x9E3779B97F4A7C15
 
@@ -34,7 +34,7 @@ func (r *reader) hashed(ctx context.Context, t *Tensor, made func(float64) float
 		for i, x := range values {
 			x = made(x)
 			row, column := p.r0+i/p.columns(), p.c0+i%p.columns()
-			h.rows[row], h.columns[column] = mix(h.rows[row], x), mix(h.columns[column], x)
+			h[0][row], h[1][column] = mix(h[0][row], x), mix(h[1][column], x)
 		}
 	})
 	return h, err
@@ -128,8 +128,8 @@ func orders(ctx context.Context, of *pair) iter.Seq2[reading, error] {
 				yield(reading{}, err)
 				return
 			}
-			for _, by := range bySides {
-				if x := a.order(by, mine.of(by), theirs.of(by)); x != nil && !yield(*x, nil) {
+			for by := range mine {
+				if x := a.order(by, mine[by], theirs[by]); x != nil && !yield(*x, nil) {
 					return
 				}
 			}
@@ -142,13 +142,13 @@ func ordersOfCodes(_ context.Context, of *pair) iter.Seq2[reading, error] {
 	a := newOrdered(of)
 	rows, columns := a.local.flat()
 	return func(yield func(reading, error) bool) {
-		for i, n := range []int{rows, columns} {
-			for _, x := range a.heads.orderings(a.noun(bySides[i]), n) {
+		for by, n := range []int{rows, columns} {
+			for _, x := range a.heads.orderings(a.noun(by), n) {
 				order := make([]int32, n)
 				for i := range n {
 					order[i] = int32(x.from(i))
 				}
-				if !yield(a.inOrder(bySides[i], order, x.what), nil) {
+				if !yield(a.inOrder(by, order, x.what), nil) {
 					return
 				}
 			}
@@ -163,7 +163,7 @@ const minPrint = 8
 func ordersByPrints(ctx context.Context, of *pair) iter.Seq2[reading, error] {
 	a := newOrdered(of)
 	return func(yield func(reading, error) bool) {
-		for i, look := range []func(context.Context) ([]int32, error){a.rowsFrom, a.columnsFrom} {
+		for by, look := range []func(context.Context) ([]int32, error){a.rowsFrom, a.columnsFrom} {
 			from, err := look(ctx)
 			var h *hashes
 			if err == nil && from != nil {
@@ -176,53 +176,43 @@ func ordersByPrints(ctx context.Context, of *pair) iter.Seq2[reading, error] {
 			if from == nil {
 				continue
 			}
-			theirs := h.of(bySides[i])
+			theirs := h[by]
 			mine := make([]uint64, len(from))
 			for i, at := range from {
 				mine[i] = theirs[at]
 			}
-			if x := a.order(bySides[i], mine, theirs); x != nil && !yield(*x, nil) {
+			if x := a.order(by, mine, theirs); x != nil && !yield(*x, nil) {
 				return
 			}
 		}
 	}
 }
 
-// bySides are what an order is of.
-var bySides = []string{"row", "column"}
-
-func (h *hashes) of(word string) []uint64 {
-	if word == "column" {
-		return h.columns
-	}
-	return h.rows
-}
-
 // order returns the reading in which the hashes of both sides agree; nil if no order does that.
-func (a ordered) order(word string, mine, theirs []uint64) *reading {
-	order, what := a.heads.find(a.noun(word), mine, theirs)
+func (a ordered) order(by int, mine, theirs []uint64) *reading {
+	order, what := a.heads.find(a.noun(by), mine, theirs)
 	if order == nil {
 		return nil
 	}
-	x := a.inOrder(word, order, what)
+	x := a.inOrder(by, order, what)
 	return &x
 }
 
 // noun is what an order is of. A vector has columns only, called elements in reports.
-func (a ordered) noun(word string) string {
-	if word == "column" && len(a.local.Shape) < 2 {
+func (a ordered) noun(by int) string {
+	if by == 1 && len(a.local.Shape) < 2 {
 		return "element"
 	}
-	return word
+	return []string{"row", "column"}[by]
 }
 
 // inOrder returns a reading of the original with its rows or columns in an order.
-func (a ordered) inOrder(word string, order []int32, what phrase) reading {
+func (a ordered) inOrder(by int, order []int32, what phrase) reading {
 	v, kind := view{t: a.original, rows: order}, cmp.Or(what.kind, RowOrder)
-	if word == "column" {
+	if by == 1 {
 		v, kind = view{t: a.original, columns: order}, cmp.Or(what.kind, ColumnOrder)
 	}
-	if a.noun(word) == "column" {
+	if a.noun(by) == "column" {
 		if kind == ShiftedRows {
 			kind = Shifted
 		}
@@ -302,21 +292,16 @@ func (h heads) find(noun string, l, o []uint64) (order []int32, what phrase) {
 	}
 	for _, d := range h.blocks(n) {
 		if at := blockOrder(l, o, d); at != nil {
-			moved := firstMoved(at)
+			first, _ := moved(at)
 			return take(func(i int) int { return int(at[i/d])*d + i%d }),
-				say(HeadOrder, "blocks of %d %ss stand in another order: block %d is the original's %d", d, noun, moved, at[moved])
+				say(HeadOrder, "blocks of %d %ss stand in another order: block %d is the original's %d", d, noun, first, at[first])
 		}
 	}
-	moved, others := firstMoved(alone), 0
-	for i, x := range alone {
-		if int(x) != i {
-			others++
-		}
-	}
+	first, others := moved(alone)
 	if others == 2 {
-		return alone, say("", "%ss %s have changed places", noun, both{moved, int(alone[moved])})
+		return alone, say("", "%ss %s have changed places", noun, both{first, int(alone[first])})
 	}
-	return alone, say("", "%d of %d %ss stand in another order: the first is %d, which is the original's %d", others, n, noun, moved, alone[moved])
+	return alone, say("", "%d of %d %ss stand in another order: the first is %d, which is the original's %d", others, n, noun, first, alone[first])
 }
 
 // blocks are the sizes of blocks that are looked for: a head first.

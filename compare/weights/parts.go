@@ -126,7 +126,7 @@ func (a parts) rowHashes(ctx context.Context) (mine, theirs []uint64, err error)
 	if err != nil {
 		return nil, nil, err
 	}
-	return l.rows, o.rows, nil
+	return l[0], o[0], nil
 }
 
 // minFactor is how many elements of a row have to have one factor.

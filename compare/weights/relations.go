@@ -51,7 +51,7 @@ var relations = []relation{
 	{kind: ZeroPoint, where: meansOfRows, search: zeroPoints},
 	{kind: Folded, where: unfolded, views: byRule(rule{scale: 1, add: 1}, "1+w, where the original has w and no line of a map says folded")},
 	{kind: Unfolded, where: folded, views: byRule(rule{scale: 1}, "w, where 1+w is meant")},
-	{kind: FoldedTwice, where: (*pair).float, views: byRule(rule{scale: 1, add: 2}, "2+w, where %s: 1 was added twice", meant)},
+	{kind: FoldedTwice, where: (*pair).float, views: foldedTwice},
 	{kind: Unfolded, where: (*pair).float, views: byRule(rule{scale: 1, add: -1}, "w%+d, where the original has w: 1 was subtracted", -1)},
 	{kind: Negated, where: (*pair).float, views: byRule(rule{scale: -1}, "-w: every sign is flipped")},
 	{kind: Misread, where: plain, views: misread},
@@ -66,7 +66,7 @@ var relations = []relation{
 	{where: printed, views: ordersByPrints},
 	{kind: ColumnOrder, where: (*pair).moves, search: otherColumns},
 	{kind: Shifted, where: long, search: shifted},
-	{search: inParts}, // of each row or block by itself
+	{search: inParts}, // of each wrong row
 	{kind: ScaledColumn, where: tall, search: byColumn},
 }
 
@@ -271,15 +271,9 @@ func readingsOf(list ...reading) iter.Seq2[reading, error] {
 	}
 }
 
-// byRule is a reading in its own place by a fixed rule. An argument may be a function of the pair.
+// byRule is a reading in its own place by a fixed rule.
 func byRule(q rule, words string, args ...any) func(context.Context, *pair) iter.Seq2[reading, error] {
 	return func(_ context.Context, a *pair) iter.Seq2[reading, error] {
-		args := slices.Clone(args)
-		for i, x := range args {
-			if of, ok := x.(func(*pair) choice); ok {
-				args[i] = of(a)
-			}
-		}
 		return readingsOf(a.says(q, 0, words, args...))
 	}
 }
@@ -290,8 +284,10 @@ func transposed(_ context.Context, a *pair) iter.Seq2[reading, error] {
 	return readingsOf(reading{view: view{t: a.original, transposed: true}, rule: plainRule(a.local.Add, rounding{}), said: what.always})
 }
 
-// meant is what the weight of a norm is meant to be.
-func meant(a *pair) choice { return either(a.local.Add == 1, "1+w is meant", "the original has w") }
+// foldedTwice is the 1 of the weights of norms, added twice.
+func foldedTwice(_ context.Context, a *pair) iter.Seq2[reading, error] {
+	return readingsOf(a.says(rule{scale: 1, add: 2}, 0, "2+w, where %s: 1 was added twice", either(a.local.Add == 1, "1+w is meant", "the original has w")))
+}
 
 // misread are bits of another format.
 func misread(_ context.Context, a *pair) iter.Seq2[reading, error] {

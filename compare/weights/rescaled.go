@@ -41,16 +41,12 @@ func (c *comparison) rescale(ctx context.Context, jobs []*job, rows []Row) error
 	return awq.Search(ctx, s, tensors)
 }
 
+// verdicts are those of classes, as far as the search tells them apart.
+var verdicts = map[Class]awq.Verdict{Equal: awq.Equal, Quantised: awq.Quantised, Cast: awq.Right, Rescaled: awq.Right, Different: awq.Different}
+
 func (s *rescaling) Verdict(t *awq.Tensor) awq.Verdict {
-	switch class := s.at[t].row.Class; {
-	case class == Equal:
-		return awq.Equal
-	case class == Quantised:
-		return awq.Quantised
-	case class.Right():
-		return awq.Right
-	case class == Different:
-		return awq.Different
+	if v, ok := verdicts[s.at[t].row.Class]; ok {
+		return v
 	}
 	return awq.Other
 }

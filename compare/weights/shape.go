@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tracediff/tracediff/capture/mapping/layout"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/permute"
 	"github.com/tracediff/tracediff/internal/spelling"
@@ -135,24 +134,43 @@ func (f *fused) turned() bool {
 	return o != nil && len(s) == 2 && len(o.Shape) == 2 && s[0] == o.Shape[1] && s[1] == o.Shape[0] && f.whole.check() == nil
 }
 
+// joinedData has the elements of tensors, concatenated.
+type joinedData []*Tensor
+
+// ReadAt reads from the parts that the bytes lie in.
+func (j joinedData) ReadAt(p []byte, off int64) (int, error) {
+	done := 0
+	for _, t := range j {
+		n := int(min(bytesOf(t)-off, int64(len(p)-done)))
+		if off -= bytesOf(t); n <= 0 {
+			continue
+		}
+		got, err := t.Data.ReadAt(p[done:done+n], off+bytesOf(t))
+		if done += got; got < n {
+			return done, err
+		}
+		off = 0
+	}
+	if done < len(p) {
+		return done, io.EOF
+	}
+	return done, nil
+}
+
 // joined concatenates tensors along the first axis; nil if their shapes do not fit.
 func joined(parts []*Tensor) *Tensor {
 	t := *parts[0]
-	t.Name, t.Key, t.part, t.Place, t.Instead = "", "", partOf{}, nil, nil
+	t.Name, t.Key, t.Data, t.part, t.Place, t.Instead = "", "", joinedData(parts), partOf{}, nil, nil
 	if len(t.Shape) == 0 {
 		return nil
 	}
 	t.Shape = append([]int{0}, t.Shape[1:]...)
-	var data []io.ReaderAt
-	var sizes []int64
 	for _, p := range parts {
 		if p.DType != t.DType || len(p.Shape) != len(t.Shape) || !slices.Equal(p.Shape[1:], t.Shape[1:]) {
 			return nil
 		}
 		t.Shape[0] += p.Shape[0]
-		data, sizes = append(data, p.Data), append(sizes, bytesOf(p))
 	}
-	t.Data = layout.Behind(data, sizes)
 	if _, ok := hooks.Elements(t.Shape); !ok {
 		return nil
 	}

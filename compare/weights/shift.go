@@ -113,12 +113,12 @@ func identity(n int) []int32 {
 	return order
 }
 
-// firstMoved is the first place that has what another had.
-func firstMoved(order []int32) int {
-	for i, x := range order {
-		if int(x) != i {
-			return i
+// moved is the first place that has what another had, and how many have.
+func moved(order []int32) (first, n int) {
+	for i := len(order) - 1; i >= 0; i-- {
+		if int(order[i]) != i {
+			first, n = i, n+1
 		}
 	}
-	return 0
+	return first, n
 }

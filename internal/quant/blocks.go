@@ -93,11 +93,17 @@ func (s blocksAt) read(c *Codes, r *Reader, from int64, n int) error {
 // decode fills c with the elements of whole blocks.
 func (b Block) decode(c *Codes, raw []byte) {
 	f := &blocks[b]
-	n := len(raw) / f.bytes
+	f.each(c, len(raw)/f.bytes, func(i int, code []int16, step, offset []float64) {
+		f.decode(code, step, offset, raw[i*f.bytes:(i+1)*f.bytes])
+	})
+}
+
+// each fills c with n blocks, one by one.
+func (f *block) each(c *Codes, n int, fill func(i int, code []int16, step, offset []float64)) {
 	c.resize(n*f.elements, f.group)
 	c.Lo, c.Hi, c.Early, c.Super = f.lo, f.hi, f.early, f.super()
 	for i, groups := 0, f.elements/f.group; i < n; i++ {
-		f.decode(c.Code[i*f.elements:(i+1)*f.elements], c.Step[i*groups:(i+1)*groups], c.Offset[i*groups:(i+1)*groups], raw[i*f.bytes:(i+1)*f.bytes])
+		fill(i, c.Code[i*f.elements:(i+1)*f.elements], c.Step[i*groups:(i+1)*groups], c.Offset[i*groups:(i+1)*groups])
 	}
 }
 
@@ -110,12 +116,9 @@ func (s blocksAt) step(least, most float32) (float64, bool) {
 
 func (s blocksAt) usual(c *Codes, x []float32) bool {
 	f := &blocks[s.format]
-	n := len(x) / f.elements
-	c.resize(n*f.elements, f.group)
-	c.Lo, c.Hi, c.Early, c.Super = f.lo, f.hi, f.early, f.super()
-	for i, groups := 0, f.elements/f.group; i < n; i++ {
-		f.quantise(c.Code[i*f.elements:(i+1)*f.elements], c.Step[i*groups:(i+1)*groups], c.Offset[i*groups:(i+1)*groups], x[i*f.elements:(i+1)*f.elements])
-	}
+	f.each(c, len(x)/f.elements, func(i int, code []int16, step, offset []float64) {
+		f.quantise(code, step, offset, x[i*f.elements:(i+1)*f.elements])
+	})
 	return true
 }
 

@@ -20,8 +20,8 @@ type Coding interface {
 	Moving() Coding
 	// Judge marks the wrong elements of a run, and reports whether the run as a whole is right.
 	Judge(r *Run, bad []bool) bool
-	// Whole judges a tensor by the errors of all its codes, no single one of which is wrong: they are so many times those of rounding, and up to
-	// worst times is right. rounded are the squared errors that rounding makes, group by group.
+	// Whole judges a tensor without wrong runs by the errors of all its codes: they are so many times the error of rounding, and up to worst
+	// times is right. rounded are the squared errors that rounding makes, group by group.
 	Whole(e *Sums, rounded float64) (is Judgement, times, worst float64)
 
 	at(*Grid) Coding

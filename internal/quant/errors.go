@@ -10,7 +10,7 @@ import (
 type Errors struct {
 	Error2, X2  float64 // Σ (value − x)² and Σ x², in float64
 	Least, Most float64 // of the numbers
-	// Nearest: every code is the nearest to its number, within half a step and the tolerance of [Codes.Slack] and [Taken]; the last code is the
+	// Nearest: every code is the nearest to its number, within half a step and the tolerance of [Codes.Slack] and [taken]; the last code is the
 	// nearest to values beyond it. And all numbers are finite.
 	Nearest bool
 	Beyond2 float64 // at least Σ of the squares of what lies beyond the last codes
@@ -67,7 +67,7 @@ func (e *Errors) far(c *Codes, i int, x, d float64) {
 	switch {
 	case step != 0 && last:
 		e.Beyond2 += d * d
-	case math.Abs(d) > math.Abs(step)/2*nearly+c.Slack(i)+Taken(x):
+	case math.Abs(d) > math.Abs(step)/2*nearly+c.Slack(i)+taken(x):
 		e.Nearest = false
 	}
 }
@@ -111,10 +111,10 @@ func (c *Codes) blank(first int, code float64) float64 {
 	return code*step + offset
 }
 
-// Taken bounds the change by a writer that takes x in float16 or bfloat16 before it chooses a code: half a step of either. Numbers of bfloat16
+// taken bounds the change by a writer that takes x in float16 or bfloat16 before it chooses a code: half a step of either. Numbers of bfloat16
 // that are too small for float16 lose something there; other numbers lose only float32's rounding of a step next to an offset that is millions
 // of times as large.
-func Taken(x float64) float64 {
+func taken(x float64) float64 {
 	if v := float32(x); float64(floats.RoundBF16(v)) == x {
 		return max(toF16.Least, math.Abs(x)*toF32.Relative)
 	}

@@ -41,7 +41,7 @@ type Run struct {
 }
 
 // slack is how far the number of element i may be from its code, besides half a step.
-func (r *Run) slack(i int) float64 { return r.Slack[i] + Taken(r.Numbers[i]) }
+func (r *Run) slack(i int) float64 { return r.Slack[i] + taken(r.Numbers[i]) }
 
 // Sums are the errors of codes, held against those of rounding to the nearest code with the step that the numbers need.
 type Sums struct {
@@ -136,7 +136,7 @@ func (e *Sums) Centred() bool {
 	return e.N >= minTensor && math.Abs(e.Signed) <= most && math.Abs(e.outward) <= most
 }
 
-// Sums are the errors as those of n elements of a run, and whether the run is right by them alone.
+// Sums are the errors as those of n elements of a run, and whether they show that the run is right.
 func (e *Errors) Sums(n, lo, hi int) (s Sums, right bool) {
 	s = Sums{N: n, sum: e.Error2, largest: max(-e.Least, e.Most), codes: float64(hi - lo)}
 	if !e.Nearest || !(e.Beyond2 <= lost*e.X2) && e.Error2 > 0 {
@@ -153,7 +153,7 @@ type Judgement int
 const (
 	Right       Judgement = iota
 	RightInSize           // the size and the mean of the errors are right, and no single code was judged
-	Coarse                // the errors are larger than those of rounding
+	Coarse                // the errors are larger than rounding makes
 	Large                 // the errors are larger than a writer that moves them makes as a rule
 	Beside                // too many codes are not the nearest
 	Aside                 // the errors have a mean
@@ -232,7 +232,7 @@ func (c movedCodes) Moves() bool       { return true }
 func (c movedCodes) MayMove() bool     { return true }
 func (c movedCodes) at(g *Grid) Coding { return movedCodes{g} }
 
-// Judge limits the size and the mean of all errors: no finite code is wrong alone.
+// Judge limits the size and the mean of all errors: a single finite code is not wrong.
 func (c movedCodes) Judge(r *Run, bad []bool) bool {
 	var off, whole, both, mean float64
 	var e Sums

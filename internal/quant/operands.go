@@ -129,7 +129,7 @@ func (k Kernel) adds(group int, zero float64) Kernel {
 
 // byToken is a step for a whole row, by its largest magnitude over top.
 func byToken(top float32, divide bool) Kernel {
-	return rounds("int8 by token, "+stepsIn(top), 0, func(x, bound []float64) {
+	return rounds(fmt.Sprintf("int8 by token, %g steps", 2*top), 0, func(x, bound []float64) {
 		most := float32(magnitude(x))
 		step := most / top
 		coded(x, bound, most, top, float64(step), func(x, _ float32) float64 {
@@ -140,13 +140,6 @@ func byToken(top float32, divide bool) Kernel {
 			return min(math.RoundToEven(float64(q)), 127)
 		})
 	})
-}
-
-func stepsIn(top float32) string {
-	if top == 127 {
-		return "254 steps"
-	}
-	return "255 steps"
 }
 
 // Round rounds rows of numbers, each so long and of whole blocks, as the engine does. bound, where it is not nil, says how far from x each may be,

@@ -13,10 +13,7 @@ const (
 )
 
 // Words before the number of a layer in names of any form, such as "block_3", as alternatives of a regular expression.
-const (
-	LayerWord  = "layers?"
-	LayerWords = LayerWord + "|blocks?|blk"
-)
+const LayerWords = "layers?|blocks?|blk"
 
 // HiddenStates is the list of states that transformers returns: one before the first layer, and one after each layer.
 const HiddenStates = "hidden_states"

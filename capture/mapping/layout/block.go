@@ -48,8 +48,7 @@ func Concat(blocks []Block, name string, l *Layout) (Block, error) {
 	}
 	out := Block{Axes: slices.Clone(blocks[0].Axes), DType: blocks[0].DType}
 	out.Axes[at].Size = 0
-	var parts []io.ReaderAt
-	var sizes []int64 // of each, below and along the axis
+	j := &behind{}
 	for _, b := range blocks {
 		inner := int64(b.DType.Size())
 		for i, a := range b.Axes {
@@ -61,9 +60,9 @@ func Concat(blocks []Block, name string, l *Layout) (Block, error) {
 			}
 		}
 		out.Axes[at].Size += b.Axes[at].Size
-		parts, sizes = append(parts, b.Data), append(sizes, inner)
+		j.parts, j.inner, j.row = append(j.parts, b.Data), append(j.inner, inner), j.row+inner
 	}
-	out.Data = Behind(parts, sizes)
+	out.Data = j
 	_, out.Shape = l.Together(out.Axes)
 	return out, nil
 }
@@ -73,15 +72,6 @@ type behind struct {
 	parts []io.ReaderAt
 	inner []int64 // bytes of each part below and along the axis
 	row   int64   // their sum
-}
-
-// Behind reads so many bytes of each part in turn, again and again: those below and along the axis of a concatenation.
-func Behind(parts []io.ReaderAt, sizes []int64) io.ReaderAt {
-	j := &behind{parts: parts, inner: sizes}
-	for _, n := range sizes {
-		j.row += n
-	}
-	return j
 }
 
 func (j *behind) ReadAt(p []byte, off int64) (int, error) {
