@@ -115,12 +115,7 @@ func mask(t *Tensor) error {
 	if len(size) != 2 || size[0] != size[1] {
 		return errOther
 	}
-	return each(t, func(i int, x float64) bool {
-		if i%size[1] <= i/size[1] {
-			return x == 1
-		}
-		return x == 0
-	})
+	return each(t, func(i int, x float64) bool { return (x == 0 || x == 1) && (x == 1) == (i%size[1] <= i/size[1]) })
 }
 
 // plausible checks rotary buffers of an unknown configuration: frequencies, cached cosines and sines, and divisors of frequencies. It

@@ -132,10 +132,9 @@ func mapLine(local, original string) string {
 // line is the line of a map for a tensor that has another name in the port; "" for others.
 func (r *Row) line() string {
 	switch {
-	case r.Other == "":
-	case r.Class == Extra:
+	case r.Class == Extra && r.Other != "":
 		return mapLine(r.Name, r.Other)
-	case r.Class == Missing:
+	case r.Class == Missing && r.Other != "":
 		return mapLine(r.Other, r.Name)
 	}
 	return ""

@@ -1,6 +1,7 @@
 package weights
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -85,10 +86,7 @@ func Sources(local, original Side) (list []Source, missing []string, err error) 
 			missing = append(missing, j.original.key())
 			continue
 		}
-		whole := j.original
-		if whole.part.of != nil {
-			whole = whole.part.of
-		}
+		whole := cmp.Or(j.original.part.of, j.original)
 		k, known := at[whole]
 		if !known {
 			k = len(list)

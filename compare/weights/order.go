@@ -118,12 +118,11 @@ func orders(ctx context.Context, of *pair) iter.Seq2[reading, error] {
 	a := newOrdered(of)
 	return func(yield func(reading, error) bool) {
 		mine, err := a.r.hashed(ctx, a.local, func(x float64) float64 { return x })
-		if err != nil {
-			yield(reading{}, err)
-			return
-		}
 		for _, x := range roundingsOf(a.local, a.original) {
-			theirs, err := a.r.hashed(ctx, a.original, plainRule(a.local.Add, x).rounds)
+			var theirs *hashes
+			if err == nil {
+				theirs, err = a.r.hashed(ctx, a.original, plainRule(a.local.Add, x).rounds)
+			}
 			if err != nil {
 				yield(reading{}, err)
 				return

@@ -152,11 +152,7 @@ func newRow(local, original *Tensor) Row {
 }
 
 func stored(t *Tensor) *Stored {
-	shape := t.Shape
-	if shape == nil {
-		shape = []int{}
-	}
-	return &Stored{t.key(), shape, t.format()}
+	return &Stored{t.key(), append([]int{}, t.Shape...), t.format()}
 }
 
 // note adds a sentence that is no mistake.

@@ -1,6 +1,7 @@
 package weights
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/tracediff/tracediff/hooks"
@@ -21,10 +22,7 @@ func plainRule(add float64, r rounding) rule { return rule{scale: 1, add: add, r
 
 // nearly is a rule that allows a step of the port's numbers: those of a scaling are rounded more than once.
 func (q rule) nearly(local *Tensor, steps float64) rule {
-	q.near, q.steps = local.DType, steps
-	if q.round.dtype != 0 {
-		q.near = q.round.dtype
-	}
+	q.near, q.steps = cmp.Or(q.round.dtype, local.DType), steps
 	return q
 }
 

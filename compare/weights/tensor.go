@@ -1,6 +1,7 @@
 package weights
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,12 +59,7 @@ func (t *Tensor) spot(element int) Spot {
 }
 
 // key is what people know the tensor by.
-func (t *Tensor) key() string {
-	if t.Key != "" {
-		return t.Key
-	}
-	return t.Name
-}
+func (t *Tensor) key() string { return cmp.Or(t.Key, t.Name) }
 
 // Codes is the format of its codes, such as "Q8_0"; empty for numbers.
 func (t *Tensor) Codes() string {
@@ -74,15 +70,7 @@ func (t *Tensor) Codes() string {
 }
 
 // format is what its elements are stored as.
-func (t *Tensor) format() string {
-	switch {
-	case t.Codes() != "":
-		return t.Codes()
-	case t.Unknown != "":
-		return t.Unknown
-	}
-	return t.DType.String()
-}
+func (t *Tensor) format() string { return cmp.Or(t.Codes(), t.Unknown, t.DType.String()) }
 
 // elements is how many elements it has.
 func (t *Tensor) elements() int {

@@ -95,10 +95,7 @@ type amount struct {
 func count(n int, one, many string) amount { return amount{n, one, many} }
 
 func (a amount) String() string {
-	if a.n == 1 {
-		return "1 " + a.one
-	}
-	return fmt.Sprintf("%d %s", a.n, a.many)
+	return fmt.Sprintf("%d %s", a.n, either(a.n == 1, a.one, a.many))
 }
 
 // choice is one of two words.

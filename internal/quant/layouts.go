@@ -50,7 +50,7 @@ func (f *finder) mlx(t *container.Tensor, name string) error {
 		return err
 	}
 	f.add(t, name, with(t.Shape, inputs), Scheme{Name: fmt.Sprintf("MLX affine, %d bits, groups of %d", s.Bits, s.Group), Mixed: true}, &rows{
-		codes: *t, bits: s.Bits, group: s.Group, scales: *scales, by: 1, offsets: biases, scale: affineScale, early: rounding(scales.DType),
+		codes: *t, bits: s.Bits, group: s.Group, scales: *scales, by: 1, offsets: biases, scale: affineScale, early: roundings[scales.DType],
 	})
 	return nil
 }
@@ -147,7 +147,7 @@ func (f *finder) scaled(t *container.Tensor, name string, inputs int, s *rows) e
 	if scale, err = f.take(scale.Name, true, shape, numbers...); err != nil {
 		return err
 	}
-	s.scales, s.group, s.early = *scale, inputs/groups, rounding(scale.DType)
+	s.scales, s.group, s.early = *scale, inputs/groups, roundings[scale.DType]
 	how := fmt.Sprintf("groups of %d", s.group)
 	switch {
 	case s.one:

@@ -37,6 +37,8 @@ var (
 	toF32  = Rounding{0x1p-24, 0x1p-150}
 )
 
+var roundings = map[hooks.DType]Rounding{hooks.F16: toF16, hooks.BF16: toBF16, hooks.F32: toF32}
+
 // of is the bound for one number.
 func (r Rounding) of(v float64) float64 { return max(math.Abs(v)*r.Relative, r.Least) }
 

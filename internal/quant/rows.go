@@ -119,17 +119,6 @@ func (s *rows) usual(c *Codes, x []float32) bool {
 // rounded is v as it is stored in the dtype of the scales.
 func (s *rows) rounded(v float32) float64 { return floats.Round(s.scales.DType, float64(v)) }
 
-// rounding is that of the dtype of the scales.
-func rounding(d hooks.DType) Rounding {
-	switch d {
-	case hooks.F16:
-		return toF16
-	case hooks.BF16:
-		return toBF16
-	}
-	return toF32
-}
-
 // write gives a group the codes of the usual writer.
 func (s *rows) write(code []int16, x []float32) (step, offset float64) {
 	least, most := x[0], x[0]
