@@ -129,6 +129,9 @@ func (r *Result) other(row *Row) string {
 	return "isolation does not decide it"
 }
 
+// NothingTested is said of a comparison of entries that test nothing.
+const NothingTested = "nothing was tested"
+
 // AskedFor begins a note of a result about what the scope that was asked for leaves out.
 const AskedFor = "as asked for, "
 
@@ -176,7 +179,7 @@ func (a *account) incomplete() {
 	case c.Compared == 0:
 		*reasons = append(*reasons, "no entry was compared")
 	case c.Tested == 0 && !slices.ContainsFunc(a.res.Rows, func(r Row) bool { return r.Facts.Policy.Printed }):
-		*reasons = append(*reasons, "nothing was tested: the entries compared are the token ids, or constant, zero or empty in "+a.plan.Names[reference].Side)
+		*reasons = append(*reasons, NothingTested+": the entries compared are the token ids, or constant, zero or empty in "+a.plan.Names[reference].Side)
 	}
 }
 

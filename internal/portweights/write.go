@@ -108,7 +108,7 @@ func record(path string, result *weights.Result, list []weights.Source) portReco
 			r.Told.Wrong = fmt.Sprintf("%s UNIDENTIFIED, first %s: %s", isOrAre(r.Counts.Unidentified, "tensor"), f.Tensor, f.What)
 		}
 	} else if !result.Right() {
-		r.Told.Wrong = "no tensor was compared"
+		r.Told.Wrong = weights.NothingCompared
 	}
 	for _, s := range list {
 		t := s.Parts[0].Local

@@ -3,7 +3,6 @@ package github
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"html"
 	"io"
@@ -37,7 +36,9 @@ func Annotations(w io.Writer, d *report.Document, file string) error {
 		if r.Exit != 0 {
 			title, message := text.Failure(r)
 			all = append(all, annotation{title, message})
-			further = append(further, furtherBugs(r)...)
+			for _, f := range words.FurtherBugs(r) {
+				further = append(further, annotation{"tracediff: " + f.Where, f.What})
+			}
 		}
 	}
 	return annotate(w, file, append(all, further...))
@@ -47,11 +48,8 @@ func Annotations(w io.Writer, d *report.Document, file string) error {
 func CheckAnnotations(w io.Writer, r *redflag.Result, file string) error {
 	var all []annotation
 	for i := range r.Flags {
-		f := &r.Flags[i]
-		all = append(all, annotation{
-			fmt.Sprintf("tracediff: RED FLAG %s: %s, pass %d", f.Kind, f.Entry, f.Pass),
-			fmt.Sprintf("%s\nmeans: %s\ntry: %s", words.Clean(f.What), words.Clean(f.Means), words.Clean(f.Try)),
-		})
+		title := words.FlagTitle(&r.Flags[i])
+		all = append(all, annotation{"tracediff: " + title.Label + " " + title.Text, words.FlagMessage(&r.Flags[i])})
 	}
 	return annotate(w, file, all)
 }
@@ -59,7 +57,7 @@ func CheckAnnotations(w io.Writer, r *redflag.Result, file string) error {
 func annotate(w io.Writer, file string, all []annotation) error {
 	if n := len(all); n > maxAnnotations {
 		rest := n - maxAnnotations + 1
-		all = append(all[:maxAnnotations-1:maxAnnotations-1], annotation{fmt.Sprintf("tracediff: %d more", rest), "The summary of this step has all of them."})
+		all = append(all[:maxAnnotations-1:maxAnnotations-1], annotation{fmt.Sprintf("tracediff: %d more", rest), words.InSummary})
 	}
 	var b strings.Builder
 	for _, a := range all {
@@ -91,25 +89,6 @@ func clip(s string, n int) string {
 	return strings.ToValidUTF8(s[:n], "") + " ..."
 }
 
-// furtherBugs returns the bugs of a run other than the first divergence.
-func furtherBugs(r *report.Run) []annotation {
-	if r.Result == nil || r.Result.Isolation == nil {
-		return nil
-	}
-	var all []annotation
-	for _, f := range r.Result.Isolation.Findings {
-		if d := r.Result.Divergence; f.Bug == nil || d != nil && d.Row.Key() == f.First {
-			continue
-		}
-		title := "tracediff: "
-		if r.Name != "" {
-			title += r.Name + ": "
-		}
-		all = append(all, annotation{title + "bug in " + f.Where(), words.Clean(f.What) + "\nfirst " + words.Clean(f.First)})
-	}
-	return all
-}
-
 // Summary writes the Markdown that GitHub shows below a step. A document with several runs or a named run gets a table of the runs, and a
 // page for each run that does not match. A single unnamed run gets its page in any case. Summary writes at most room bytes and counts the
 // omitted pages. It returns the error of w.
@@ -124,7 +103,7 @@ func Summary(w io.Writer, d *report.Document, room int) error {
 		s.page("weights", b.String())
 	}
 	if named {
-		s.table(d)
+		s.table(words.Gate(d))
 	}
 	for i := range d.Runs {
 		r := &d.Runs[i]
@@ -133,7 +112,7 @@ func Summary(w io.Writer, d *report.Document, room int) error {
 			if err := text.NotCompared(&b, r); err != nil {
 				return err
 			}
-			s.page("tracediff: "+outcome(r), b.String())
+			s.page("tracediff: "+words.Outcome(r), b.String())
 		}
 		if r.Result == nil || named && r.Exit == 0 { // the table has the errors
 			continue
@@ -144,7 +123,7 @@ func Summary(w io.Writer, d *report.Document, room int) error {
 		}
 		title := r.Name
 		if !named {
-			title = "tracediff: " + outcome(r)
+			title = "tracediff: " + words.Outcome(r)
 		}
 		s.page(title, b.String())
 	}
@@ -158,7 +137,7 @@ func CheckSummary(w io.Writer, r *redflag.Result, room int) error {
 	if err := text.Check(&b, r, text.Style{}); err != nil {
 		return err
 	}
-	s.page("tracediff check: "+words.Count(len(r.Flags), "red flag", "red flags"), b.String())
+	s.page("tracediff check: "+words.FlagCount(r), b.String())
 	return s.write(w)
 }
 
@@ -169,10 +148,7 @@ type summaryPage struct {
 	left int // blocks that did not fit
 }
 
-const (
-	leftOut   = "\n%d more did not fit into the summary: the report has them.\n"
-	roomAtEnd = 100 // for that sentence
-)
+const roomAtEnd = 100 // for the sentence about them
 
 // add writes a block, or counts it as left out.
 func (s *summaryPage) add(text string) {
@@ -185,54 +161,33 @@ func (s *summaryPage) add(text string) {
 
 func (s *summaryPage) write(w io.Writer) error {
 	if s.left > 0 && s.Len()+roomAtEnd <= s.room {
-		fmt.Fprintf(s, leftOut, s.left)
+		s.WriteString("\n" + words.LeftOut(s.left) + "\n")
 	}
 	_, err := io.WriteString(w, s.String())
 	return err
 }
 
 // table writes a line a run, those that do not match first.
-func (s *summaryPage) table(d *report.Document) {
-	matching := 0
-	for i := range d.Runs {
-		if d.Runs[i].Exit == 0 {
-			matching++
+func (s *summaryPage) table(gate *words.Document) {
+	for _, section := range gate.Sections {
+		for _, f := range section.Fields {
+			head := rowOf(section.Table.Columns, func(c words.Column) string { return c.Title })
+			s.add("### " + f.Label + ": " + f.Text + "\n\n" + strings.ReplaceAll(head, "  ", " ") + "|---|---|---|---|\n")
 		}
-	}
-	title := "tracediff gate"
-	if d.Shard != nil {
-		title = "tracediff gate, shard " + d.Shard.String()
-	}
-	s.add(fmt.Sprintf("### %s: %d of %s match\n\n| prompt | | first divergence | what is wrong |\n|---|---|---|---|\n", title, matching, words.Count(len(d.Runs), "prompt", "prompts")))
-	for _, failed := range []bool{true, false} {
-		for i := range d.Runs {
-			if r := &d.Runs[i]; (r.Exit != 0) == failed {
-				first, what := "", ""
-				switch {
-				case r.Result == nil:
-					what = r.Error
-				case r.Result.Divergence != nil:
-					d := r.Result.Divergence
-					first, what = d.Row.Key(), cmp.Or(words.BugText(d), d.Row.Detail)
-					if words.Unnamed(d) {
-						what = d.Row.Detail
-					}
-				case len(r.Result.Incomplete) > 0:
-					what = r.Result.Incomplete[0]
-				}
-				s.add(fmt.Sprintf("| %s | %s | %s | %s |\n", markdown(r.Name), outcome(r), markdown(first), markdown(what)))
-			}
+		for _, row := range section.Table.Rows {
+			s.add(rowOf(row, func(c words.Cell) string { return markdown(c.Text) }))
 		}
 	}
 	s.add("\n")
 }
 
-// outcome is the first word of the verdict.
-func outcome(r *report.Run) string {
-	if r.Result == nil {
-		return "not compared"
+// rowOf is a row of a table.
+func rowOf[T any](cells []T, text func(T) string) string {
+	var b strings.Builder
+	for _, cell := range cells {
+		b.WriteString("| " + text(cell) + " ")
 	}
-	return words.VerdictOf(r.Result, true).Label
+	return b.String() + "|\n"
 }
 
 // page writes a text as it is, folded away.

@@ -60,7 +60,7 @@ func newChart(res *compare.Result) *chart {
 	}
 	low, high := math.Inf(1), math.Inf(-1)
 	for i := range res.Rows {
-		for _, x := range []float64{errorAt(&res.Rows[i]), limitAt(&res.Rows[i])} {
+		for _, x := range []float64{words.ErrorAt(&res.Rows[i]), limitAt(&res.Rows[i])} {
 			if x > 0 && measure.Finite(x) {
 				low, high = min(low, max(x, chartLowest)), max(high, x)
 			}
@@ -81,7 +81,7 @@ func newChart(res *compare.Result) *chart {
 	c.Start, c.Step = float64(c.Left)+3, float64(c.Right-c.Left-6)/float64(max(len(res.Rows)-1, 1))
 	c.paths(res, y)
 	c.layers(res)
-	c.words(res)
+	c.Said = words.Curve(res)
 	return c
 }
 
@@ -103,7 +103,7 @@ func (c *chart) paths(res *compare.Result, y func(float64) float64) {
 	lastLimit, lastNoise, end := "", "", 0.0
 	for i := range res.Rows {
 		r := &res.Rows[i]
-		e, l := errorAt(r), limitAt(r)
+		e, l := words.ErrorAt(r), limitAt(r)
 		switch {
 		case r.Metrics == nil || math.IsInf(e, 0) || r.Metrics.NonFinite > 0:
 			dot(&broken, i, float64(c.Top)+4)
@@ -178,7 +178,7 @@ func (c *chart) layers(res *compare.Result) {
 	if d := res.Divergence; d != nil {
 		for i := range res.Rows {
 			if res.Rows[i].Key() == d.Row.Key() {
-				m := &mark{At: round(c.x(i)), Anchor: "start", Text: words.Clean("first divergence: " + d.Row.Key())}
+				m := &mark{At: round(c.x(i)), Anchor: "start", Text: words.Clean(words.FirstDivergence + ": " + d.Row.Key())}
 				if m.At > chartWidth/2 {
 					m.Anchor = "end"
 				}
@@ -187,45 +187,6 @@ func (c *chart) layers(res *compare.Result) {
 			}
 		}
 	}
-}
-
-// words says what the chart shows, for those who do not see it.
-func (c *chart) words(res *compare.Result) {
-	equal, past, derived := 0, 0, 0
-	var worst *compare.Row
-	for i := range res.Rows {
-		r := &res.Rows[i]
-		if errorAt(r) == 0 {
-			equal++
-		}
-		if r.Derived {
-			derived++
-		}
-		if r.Verdict == compare.Mismatch && words.TakesPart(r) {
-			past++
-		}
-		if worst == nil || words.Nearness(r) > words.Nearness(worst) {
-			worst = r
-		}
-	}
-	what := "Nearest to its limit:"
-	if d := res.Divergence; d != nil {
-		what, worst = "First mismatch:", &d.Row
-	}
-	entries := words.Count(len(res.Rows)-derived, "entry", "entries")
-	if derived > 0 { // the verdict counts them apart
-		entries += fmt.Sprintf(" and %d derived", derived)
-	}
-	e, l := words.ErrorOf(worst)
-	c.Said = words.Clean(fmt.Sprintf("Relative L2 error of %s in the order of the walk: %d without error, %s. %s %s, error %s, limit %s.",
-		entries, equal, words.Count(past, "mismatch", "mismatches"), what, worst.Key(), e, l))
-}
-
-func errorAt(r *compare.Row) float64 {
-	if r.Metrics == nil {
-		return math.NaN()
-	}
-	return float64(words.RelL2(r.Metrics))
 }
 
 // limitAt is the limit on the whole tensor; 0 without such a limit.

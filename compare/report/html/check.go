@@ -37,14 +37,11 @@ func Check(w io.Writer, version string, r *redflag.Result, of capture.Manifest, 
 		for _, k := range append([]string{key}, f.Also...) {
 			flagged[k] = append(flagged[k], string(f.Kind))
 		}
-		one := flag{Kind: string(f.Kind), Entry: words.Clean(key), Fields: []said{{"found", words.Clean(f.What)}}}
-		if len(f.Also) > 0 {
-			one.Fields = append(one.Fields, said{"also", words.Clean(words.Some(f.Also))})
-		}
-		p.Flags = append(p.Flags, flag{one.Kind, one.Entry, append(one.Fields, said{"means", words.Clean(f.Means)}, said{"try", words.Clean(f.Try)})})
+		p.Flags = append(p.Flags, flag{string(f.Kind), words.Clean(key), collect(words.FlagFields(f))})
 	}
-	p.Verdict, s.Untested = checkVerdict(r)
-	s.Sides = []said{{"trace", words.Clean(r.Trace)}, {"has", words.Count(r.Tensors, "tensor", "tensors") + " of " + words.Count(r.Passes, "pass", "passes")}}
+	p.Verdict = saidOf(words.CheckVerdict(r))
+	s.Untested = collect(append(words.LookedFor(r), words.Remarks(r.Notes)...))
+	s.Sides = []said{{"trace", words.Clean(r.Trace)}, {"has", words.TensorsOf(r)}}
 	if of.Producer.Name != "" {
 		s.Sides = append(s.Sides, said{"producer", words.Clean(strings.TrimSpace(of.Producer.Name + " " + of.Producer.Version))})
 	}
@@ -54,22 +51,6 @@ func Check(w io.Writer, version string, r *redflag.Result, of capture.Manifest, 
 	s.Files = traceManifest(r.Trace, of)
 	p.Sections = []*section{s}
 	return p.write(w)
-}
-
-// checkVerdict says how many flags there are, and what was not looked at.
-func checkVerdict(r *redflag.Result) (said, []said) {
-	verdict, skipped, without := words.CheckVerdict(r)
-	all := []said{{"", "A trace without a flag may still be wrong: compare it."}}
-	if skipped != nil {
-		all = append(all, said{"skipped:", strings.Join(skipped, ", ")})
-	}
-	if without != nil {
-		all = append(all, said{"nothing to look at for", strings.Join(without, ", ")})
-	}
-	for _, n := range r.Notes {
-		all = append(all, said{"note:", words.Clean(n)})
-	}
-	return saidOf(verdict), all
 }
 
 // values adds the rows of a check, at most maxRows. Flagged rows have priority over the other rows.
@@ -91,7 +72,7 @@ func (d *data) values(tensors []picture.Values, flagged map[string][]string, set
 			left--
 		}
 		row := dataRow{
-			Key: words.Clean(t.Key), Layer: t.Layer, Shape: t.Shape, DType: h.word(t.DType), Picture: newPicture(set.Of(t.Key)), Verdict: h.word("no red flag"),
+			Key: words.Clean(t.Key), Layer: t.Layer, Shape: t.Shape, DType: h.word(t.DType), Picture: newPicture(set.Of(t.Key)), Verdict: h.word(words.NoFlag),
 			Stats: []dataNumber{{"min", short(t.Stats.Min)}, {"max", short(t.Stats.Max)}, {"mean", short(t.Stats.Mean)}, {"std", short(t.Stats.Std)}},
 		}
 		if n := t.Stats.NaN + t.Stats.Inf + t.Stats.NInf; n > 0 {
@@ -122,7 +103,7 @@ func valuePasses(tensors []picture.Values, flagged map[string][]string, run *dat
 	}
 	for i, pass := range passes {
 		if i == maxPasses {
-			return drawn, fmt.Sprintf("%s not drawn.", words.Count(len(passes)-i, "pass is", "passes are"))
+			return drawn, words.PassesLeft(len(passes)-i, false)
 		}
 		g := newGrid(passMap{Check: true, Open: i == 0})
 		if len(passes) > 1 {

@@ -2,7 +2,6 @@ package html
 
 import (
 	"encoding/json"
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -169,11 +168,7 @@ func (h *dataRun) left(res *compare.Result) string {
 			}
 		}
 	}
-	if rows == 0 {
-		return ""
-	}
-	return fmt.Sprintf(" %s not in this file, %s; the JSON report has them.", words.Count(rows, "row is", "rows are"),
-		words.Either(wrong == 0, "and match", fmt.Sprintf("%d of them not a plain MATCH", wrong)))
+	return words.RowsLeft(rows, wrong)
 }
 
 // plainRow reports whether a row is a match without an allowance and without a bad certificate.
@@ -241,18 +236,7 @@ func (h *dataRun) row(r *compare.Row, t *picture.Tensor) dataRow {
 		}
 	}
 	h.certificate(&row, r)
-	for _, n := range r.Notes {
-		row.Notes = append(row.Notes, words.Clean(string(n.Kind)+": "+n.Text))
-	}
-	if r.Allowed != "" {
-		row.Notes = append(row.Notes, words.Clean("allowed to differ: "+r.Allowed))
-	}
-	if r.Gap != "" {
-		row.Notes = append(row.Notes, words.Clean("not drift: "+r.Gap))
-	}
-	if r.Derived {
-		row.Notes = append(row.Notes, "derived: the capturing side recomputed it; it decides nothing")
-	}
+	row.Notes = words.Remarked(r)
 	return row
 }
 
@@ -266,9 +250,6 @@ func (h *dataRun) certificate(row *dataRow, r *compare.Row) {
 	row.Alone = h.word(string(c.Outcome))
 	if c.Outcome == isolate.Bug || c.Outcome == isolate.Unidentified {
 		row.Reach, row.Outside = numberOf(c.Reach), []int64{c.Outside, c.Elements}
-	}
-	if c.Arithmetic != "" && c.Arithmetic != "strict" {
-		row.Notes = append(row.Notes, words.Clean("rounds differently, no bug: "+c.Arithmetic))
 	}
 	f := c.Finding
 	if f == nil {

@@ -85,10 +85,7 @@ func newPasses(res *compare.Result, data *dataRun, run int) (drawn []passMap, sk
 		}
 		drawn = append(drawn, p)
 	}
-	if left > 0 {
-		skipped = fmt.Sprintf("%s not drawn: this page has the first pass, and the first pass with a mismatch. The JSON report has all.", words.Count(left, "pass is", "passes are"))
-	}
-	return drawn, skipped
+	return drawn, words.PassesLeft(left, true)
 }
 
 // newPass draws one pass.
@@ -209,7 +206,7 @@ func errorClass(r *compare.Row) (class, mark string) {
 		return "nf", "S" // another shape
 	case r.Metrics == nil:
 		return "no", ""
-	case r.Metrics.NonFinite > 0 || math.IsInf(errorAt(r), 0):
+	case r.Metrics.NonFinite > 0 || math.IsInf(words.ErrorAt(r), 0):
 		return "nf", words.Either(wrong, "×", "")
 	case wrong:
 		return "e6", "×"
@@ -220,7 +217,7 @@ func errorClass(r *compare.Row) (class, mark string) {
 	case r.Verdict == compare.Mismatch:
 		return "e5", "a" // allowed, or expected
 	}
-	e, l := errorAt(r), limitAt(r)
+	e, l := words.ErrorAt(r), limitAt(r)
 	switch ratio := e / l; {
 	case e == 0 || math.IsNaN(e):
 		return "e0", ""

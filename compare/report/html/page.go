@@ -105,7 +105,7 @@ func Write(w io.Writer, d *report.Document) error {
 	p.verdict(d)
 	if len(d.Runs) > 1 || len(d.Runs) == 1 && d.Runs[0].Name != "" {
 		p.Matrix = p.matrix(d)
-		p.Sight = collect(words.SightOf(d.Sight, words.Options{}))
+		p.Sight = collect(words.Fields(words.SightOf(d.Sight).Sections))
 	}
 	return p.write(w)
 }
@@ -135,12 +135,6 @@ func (p *page) verdict(d *report.Document) {
 		return
 	}
 	p.Title = "tracediff gate"
-	matching := 0
-	for _, r := range d.Runs {
-		if r.Exit == 0 {
-			matching++
-		}
-	}
 	word := string(compare.Match)
 	for _, s := range p.Sections {
 		if !s.Good && word == string(compare.Match) {
@@ -150,7 +144,7 @@ func (p *page) verdict(d *report.Document) {
 	if len(p.Failed) > 0 {
 		word = notCompared
 	}
-	p.Verdict = said{word, fmt.Sprintf("%d of %s match", matching, words.Count(len(d.Runs), "prompt", "prompts"))}
+	p.Verdict = said{word, words.Matching(d)}
 }
 
 func (p *page) write(w io.Writer) error {
@@ -162,11 +156,13 @@ func (p *page) write(w io.Writer) error {
 	return err
 }
 
-// collect returns the fields of a document. The page has the fields that the text report prints with --verbose only.
-func collect(doc *words.Document) []said {
+// collect returns fields as they are in a whole document.
+func collect(fields []words.Field) []said {
 	var all []said
-	for _, f := range doc.Fields() {
-		all = append(all, saidOf(f))
+	for _, f := range fields {
+		if f.In(words.Whole) {
+			all = append(all, saidOf(f))
+		}
 	}
 	return all
 }
@@ -177,8 +173,9 @@ func saidOf(f words.Field) said { return said{f.Label, f.Text} }
 func (p *page) section(r *report.Run, at int, budget *int) *section {
 	res := r.Result
 	s := &section{ID: fmt.Sprintf("run%d", at), Name: words.Clean(r.Name), Good: r.Exit == 0, Open: r.Exit != 0 || r.Name == ""}
-	of := func(parts ...words.Part) []said { return collect(words.Make(res, words.Options{}, parts...)) }
-	s.Verdict = saidOf(words.VerdictOf(res, true))
+	doc := words.Of(res)
+	of := func(parts ...*words.Part) []said { return collect(words.Fields(doc.Show(parts...))) }
+	s.Verdict = saidOf(words.Verdict(res, true))
 	for _, side := range []compare.Side{res.Local, res.Reference} {
 		if side.Path != "" || side.Producer.Name != "" {
 			s.Sides = append(s.Sides, said{side.Name.Label, sideOf(side)})
@@ -193,7 +190,7 @@ func (p *page) section(r *report.Run, at int, budget *int) *section {
 	s.Summary = of(words.Others, words.Checked, words.NextToken, words.FirstNotes)
 	s.Evidence = of(words.Evidence)
 	s.Untested = of(words.Untested)
-	s.Tokens = newTokens(res)
+	s.Tokens = newTokens(res, of(words.Choice))
 	s.Files = newManifests(res, r.Pictures != nil)
 	run := p.Data.run(r, *budget)
 	*budget -= len(run.Rows)

@@ -30,12 +30,12 @@ type tokenRow struct {
 	ReferenceFirst, LocalIsFirst bool
 }
 
-func newTokens(res *compare.Result) *tokenTable {
+func newTokens(res *compare.Result, choice []said) *tokenTable {
 	if res.Final == nil {
 		return nil
 	}
 	f := &res.Final.Passes[res.Final.Shown]
-	t := &tokenTable{Title: fmt.Sprintf("by %s at %s", f.Key, words.PlaceOf(f.Last.Row)), Local: res.Local.Name.Label, Reference: res.Reference.Name.Label}
+	t := &tokenTable{Title: words.ChosenBy(f), Local: res.Local.Name.Label, Reference: res.Reference.Name.Label, Said: choice}
 	for _, k := range f.Last.Top {
 		t.Rows = append(t.Rows, tokenRow{
 			Token: words.Clean(words.TokenText(f.Last.Top, k.ID)), Reference: words.Digits(k.Reference), Local: words.Digits(k.Local),
@@ -43,7 +43,6 @@ func newTokens(res *compare.Result) *tokenTable {
 			ReferenceFirst: k.ID == f.Last.Reference, LocalIsFirst: k.ID == f.Last.Local,
 		})
 	}
-	t.Said = collect(words.Make(res, words.Options{}, words.Choice))
 	return t
 }
 

@@ -3,13 +3,10 @@ package junit
 
 import (
 	"encoding/xml"
-	"fmt"
 	"io"
 	"strings"
 
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/compare/gate"
-	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/compare/report"
 	"github.com/tracediff/tracediff/compare/report/words"
 )
@@ -105,10 +102,10 @@ func suiteOf(r *report.Run) suite {
 		s.add(rowCase(r.Result, &r.Result.Rows[i]))
 	}
 	for _, m := range r.Result.Missing {
-		s.add(testCase{Name: words.Key(m.Pass, m.Name), Failure: &outcome{Message: "declared and not dumped: " + m.Side, Type: "MISSING"}})
+		s.add(testCase{Name: words.Key(m.Pass, m.Name), Failure: &outcome{Message: words.NotDumped + ": " + m.Side, Type: "MISSING"}})
 	}
 	for _, l := range r.Result.Baseline.Failing() {
-		s.add(testCase{Name: "baseline " + l.Key, Failure: &outcome{Message: l.Why, Type: "BASELINE", Text: fmt.Sprintf("%s, until %s: %s", l.State, l.Until, l.Reason)}})
+		s.add(testCase{Name: "baseline " + l.Key, Failure: &outcome{Message: l.Why, Type: "BASELINE", Text: words.Known(l)}})
 	}
 	s.add(coverageCase(r.Result))
 	return s
@@ -131,73 +128,37 @@ func (s *suite) add(c testCase) {
 
 func rowCase(res *compare.Result, r *compare.Row) testCase {
 	c := testCase{Name: r.Key()}
-	switch {
-	case r.Derived:
-		c.Skipped = &outcome{Message: "recomputed by the capturing side: " + string(r.Verdict)}
-	case r.Excused != "":
-		c.Skipped = &outcome{Message: string(r.Excused) + ": " + r.Allowed, Type: string(r.Class)}
-	case r.Allowed != "":
-		c.Skipped = &outcome{Message: "allowed: " + r.Allowed, Type: string(r.Class)}
-	case r.Verdict == compare.Unverified:
-		c.Skipped = &outcome{Message: "not judged: " + r.Detail}
+	switch excuse := words.Excuse(r); {
+	case excuse != "":
+		c.Skipped = &outcome{Message: excuse}
+		if !r.Derived && r.Allowed+string(r.Excused) != "" {
+			c.Skipped.Type = string(r.Class)
+		}
 	case r.Verdict == compare.Mismatch:
-		c.Failure = &outcome{Message: r.Detail, Type: string(r.Class), Text: detail(res, r)}
-	}
-	if z := r.Isolated; z != nil && z.Outcome == isolate.Unidentified && c.Skipped == nil && c.Failure == nil {
-		c.Said = string(z.Outcome) + ": " + r.NotIsolated
+		c.Failure = &outcome{Message: r.Detail, Type: string(r.Class), Text: lines(words.Row(res, r))}
+	default:
+		c.Said = words.Doubt(r)
 	}
 	return c
 }
 
-// detail is the text below a failure's message; for the first divergence with the next step.
-func detail(res *compare.Result, r *compare.Row) string {
+// lines are fields, a line each.
+func lines(fields []words.Field) string {
 	var b strings.Builder
-	if r.Gate != nil {
-		for _, c := range r.Gate.Checks {
-			failed := words.Either(words.NotFinite(r), "NaN", words.Number(c.Error))
-			fmt.Fprintf(&b, "%s: error %s, limit %s (%s)\n", c.What, failed, words.Number(c.Limit), gate.Source(r.Gate.From))
+	for _, f := range fields {
+		if f.Label != "" {
+			b.WriteString(f.Label + ": ")
 		}
-	}
-	if r.Stats != nil {
-		fmt.Fprintf(&b, "values: %s\n", words.StatsText(*r.Stats))
-	}
-	if r.Isolated != nil && r.Isolated.Finding != nil {
-		fmt.Fprintf(&b, "bug: %s\n", r.Isolated.Finding.Text())
-	}
-	if r.Isolated != nil {
-		fmt.Fprintf(&b, "on its own inputs: %s\n", r.Isolated.Outcome)
-	}
-	if r.Blame != "" {
-		fmt.Fprintf(&b, "blame: %s\n", r.Blame)
-	}
-	if d := res.Divergence; d != nil && d.Row.Key() == r.Key() {
-		if d.Fault != nil && d.Fault.Finding != nil {
-			fmt.Fprintf(&b, "bug: %s\n", words.BugText(d))
-		}
-		fmt.Fprintf(&b, "decided by %s\n", res.Decided)
-		for _, h := range d.Hints {
-			fmt.Fprintf(&b, "hint: %s\n", h)
-		}
+		b.WriteString(f.Text + "\n")
 	}
 	return b.String()
 }
 
 // coverageCase stands for the comparison as a whole.
 func coverageCase(r *compare.Result) testCase {
-	v := r.Coverage
-	said := fmt.Sprintf("%s; %d test something", words.Covered(r), v.Tested)
-	c := testCase{Name: "coverage"}
-	switch s := r.Isolation; {
-	case r.Uncertified != "":
-		c.Said = words.Uncertified(r)
-	case s != nil && s.Unidentified > 0:
-		c.Said = fmt.Sprintf("%s %s", words.Count(s.Unidentified, "entry is", "entries are"), isolate.Unidentified)
-	}
-	switch {
-	case len(r.Incomplete) > 0:
-		c.Failure = &outcome{Message: strings.Join(r.Incomplete, "; "), Type: "INCOMPLETE", Text: said}
-	case v.Tested == 0:
-		c.Failure = &outcome{Message: "nothing was tested", Type: "INCOMPLETE", Text: said}
+	c := testCase{Name: "coverage", Said: words.Uncertain(r)}
+	if why := words.NotWhole(r); why != "" {
+		c.Failure = &outcome{Message: why, Type: "INCOMPLETE", Text: words.Tested(r)}
 	}
 	return c
 }

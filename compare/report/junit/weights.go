@@ -1,7 +1,6 @@
 package junit
 
 import (
-	"fmt"
 	"io"
 	"strings"
 
@@ -24,16 +23,13 @@ func (s *suite) addWeights(r *weights.Result) {
 		t := &r.Tensors[i]
 		c := testCase{Name: plain.Text(t.Name)}
 		if !t.Class.Right() {
-			c.Failure = &outcome{Message: plain.Text(t.What), Type: string(t.Class)}
-			if a := t.At; a != nil {
-				c.Failure.Text = fmt.Sprintf("first at %s; %d of %d elements", words.WeightAt(a), t.Unequal, t.Elements)
-			}
+			c.Failure = &outcome{Message: plain.Text(t.What), Type: string(t.Class), Text: words.FirstWrong(t)}
 		} else {
 			c.Said = strings.TrimSpace(string(t.Class) + " " + t.Rounding)
 		}
 		s.add(c)
 	}
 	if len(r.Tensors) == 0 {
-		s.add(testCase{Name: "coverage", Failure: &outcome{Message: "no tensor was compared", Type: "INCOMPLETE"}})
+		s.add(testCase{Name: "coverage", Failure: &outcome{Message: weights.NothingCompared, Type: "INCOMPLETE"}})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/compare/report"
 	"github.com/tracediff/tracediff/compare/report/text"
 	"github.com/tracediff/tracediff/compare/report/words"
@@ -94,7 +95,7 @@ func Write(w io.Writer, d *report.Document) error {
 		r := &d.Runs[i]
 		if r.Result == nil {
 			done.Successful = false
-			done.Notifications = append(done.Notifications, notification{"error", message{words.Clean(named(r) + "not compared: " + r.Error + "; " + r.Hint)}})
+			done.Notifications = append(done.Notifications, notification{"error", message{notRun(r)}})
 			continue
 		}
 		if r.Exit != 0 {
@@ -102,9 +103,9 @@ func Write(w io.Writer, d *report.Document) error {
 		}
 	}
 	if d.Weights != nil && !d.Weights.Right() {
-		one := result{Message: message{"the port's weights are not the original's; tracediff weights says which"}, Fingerprints: map[string]string{"tracediff/v1": "weights"}}
+		one := result{Message: message{words.OtherWeights}, Fingerprints: map[string]string{"tracediff/v1": "weights"}}
 		one.at("", cmp.Or(d.About, d.Weights.Local.Path), nil)
-		s.add("weights", "weights that differ from the original's", "", one)
+		s.add(words.WeightsRule, "", one)
 	}
 	s.Invocations = []invocation{done}
 	e := json.NewEncoder(w)
@@ -112,12 +113,10 @@ func Write(w io.Writer, d *report.Document) error {
 	return e.Encode(log{Schema: "https://json.schemastore.org/sarif-2.1.0.json", Version: "2.1.0", Runs: []run{*s}})
 }
 
-// named is the name of a prompt in front of what is said of it.
-func named(r *report.Run) string {
-	if r.Name == "" {
-		return ""
-	}
-	return r.Name + ": "
+// notRun says why a run has no result.
+func notRun(r *report.Run) string {
+	why := words.Refused(r)
+	return words.Clean(words.Named(r)) + why[0].Label + ": " + why[0].Text + "; " + why[1].Text
 }
 
 // failing adds the results of a run that does not match; about is the file that the report is about.
@@ -129,9 +128,9 @@ func (s *run) failing(r *report.Run, about string) {
 		Message:      message{words.Clean(heading) + "\n" + said},
 		Fingerprints: map[string]string{"tracediff/v1": words.Clean(r.Name + "/incomplete")},
 	}
-	rule, title, page := "incomplete", "the comparison is incomplete", ""
+	rule, page := words.IncompleteRule, ""
 	if d := res.Divergence; d != nil {
-		rule, title = strings.ToLower(string(d.Row.Class)), "a tensor that differs from the reference: "+string(d.Row.Class)
+		rule = words.ClassRule(d.Row.Class)
 		if f, _ := d.Bug(); f != nil {
 			page = f.Page
 		}
@@ -140,26 +139,20 @@ func (s *run) failing(r *report.Run, about string) {
 	} else {
 		one.at("", about, nil)
 	}
-	s.add(rule, title, page, one)
-	if res.Isolation == nil {
-		return
-	}
-	for _, f := range res.Isolation.Findings {
-		if f.Bug == nil || res.Divergence != nil && res.Divergence.Row.Key() == f.First {
-			continue
-		}
+	s.add(rule, page, one)
+	for _, f := range words.FurtherBugs(r) {
 		further := result{
-			Message:      message{words.Clean(named(r)+"bug in "+f.Where()+": "+f.What) + "\nfirst " + words.Clean(f.First)},
-			Fingerprints: map[string]string{"tracediff/v1": words.Clean(r.Name + "/" + f.First)},
+			Message:      message{words.Clean(f.Where) + ": " + f.What},
+			Fingerprints: map[string]string{"tracediff/v1": words.Clean(r.Name + "/" + f.Key)},
 		}
-		further.at(f.First, about, nil)
-		s.add("value", "a tensor that differs from the reference: VALUE", f.Bug.Page, further)
+		further.at(f.Key, about, nil)
+		s.add(words.ClassRule(gate.Value), f.Page, further)
 	}
 }
 
 // add adds a result and its rule: the mistake of a page, else the given rule.
-func (s *run) add(id, title, page string, one result) {
-	r := rule{ID: id, Short: message{title}}
+func (s *run) add(given words.Rule, page string, one result) {
+	r := rule{ID: given.ID, Short: message{given.Title}}
 	if m, ok := docs.Mistake(page); ok && page != "" {
 		r = rule{ID: m.Anchor, Short: message{m.Title}}
 		var help []string
@@ -191,7 +184,7 @@ func (r *result) at(entry, file string, code *compare.Code) {
 	if code != nil {
 		here.Physical = source(code.Local)
 		if there := source(code.Reference); there != nil {
-			r.Related = []location{{Physical: there, Message: &message{"the reference computes it here"}}}
+			r.Related = []location{{Physical: there, Message: &message{words.ReferenceHere}}}
 		}
 	}
 	if here.Physical == nil {

@@ -33,15 +33,22 @@ func (p *printer) writeTo(w io.Writer) error {
 	return err
 }
 
-// document writes all sections.
-func (p *printer) document(doc *words.Document) {
-	for i := range doc.Sections {
-		s := &doc.Sections[i]
+// document writes a document to w.
+func (p *printer) document(w io.Writer, doc *words.Document) error {
+	p.sections(doc.Sections)
+	return p.writeTo(w)
+}
+
+// sections collects what the length of the style has of sections.
+func (p *printer) sections(all []words.Section) {
+	for _, s := range all {
 		if s.Apart {
-			p.blank()
+			p.WriteByte('\n')
 		}
 		for _, f := range s.Fields {
-			p.write(f)
+			if f.In(p.style.length()) {
+				p.write(f)
+			}
 		}
 		if s.Table != nil {
 			p.table(s.Table)
@@ -53,7 +60,7 @@ func (p *printer) document(doc *words.Document) {
 func (p *printer) write(f words.Field) {
 	switch f.Kind {
 	case words.Line:
-		p.WriteString(p.wrapped(2, f.Text))
+		p.WriteString(p.wrapped(2, strings.TrimPrefix(f.Label+" "+f.Text, " ")))
 	case words.Sub:
 		p.WriteString(p.wrapped(4, "  "+f.Text))
 	case words.Head:
@@ -66,6 +73,8 @@ func (p *printer) write(f words.Field) {
 		p.WriteString(p.wrapped(width+3, fmt.Sprintf("  %-*s %s", width, f.Label, f.Text)))
 	case words.Said:
 		p.said(f)
+	case words.Titled:
+		p.WriteString(paint(p.style.color(f.Tone), f.Label) + " " + f.Text + "\n")
 	}
 }
 
@@ -107,7 +116,7 @@ func (p *printer) narrowed(f words.Field) words.Field {
 	}
 	if out != nil {
 		slices.Reverse(out)
-		p.line("also: %s", strings.Join(out, "; "))
+		p.write(words.Spared(out))
 	}
 	return f
 }
@@ -123,13 +132,16 @@ func joined(segments []words.Segment) string {
 func (p *printer) table(t *words.Table) {
 	var header []string
 	var align []tw.Align
-	for _, c := range t.Columns {
-		header, align = append(header, c.Title), append(align, tw.Align(words.Either(c.Right, string(tw.AlignRight), string(tw.AlignLeft))))
-	}
 	rows := make([][]string, len(t.Rows))
-	for i, row := range t.Rows {
-		for _, cell := range row {
-			rows[i] = append(rows[i], paint(p.style.color(cell.Tone), cell.Text))
+	for k, c := range t.Columns {
+		if c.Power && !p.style.power {
+			continue
+		}
+		header, align = append(header, c.Title), append(align, words.Either(c.Right, tw.AlignRight, tw.AlignLeft))
+		for i, row := range t.Rows {
+			if k < len(row) { // a row may be shorter
+				rows[i] = append(rows[i], paint(p.style.color(row[k].Tone), row[k].Text))
+			}
 		}
 	}
 	if err := Table(&p.Builder, align, header, rows); err != nil && p.err == nil {
@@ -139,14 +151,4 @@ func (p *printer) table(t *words.Table) {
 
 func (p *printer) wrapped(indent int, text string) string {
 	return plain.Wrap(text, p.width, indent) + "\n"
-}
-
-func (p *printer) blank() { p.WriteByte('\n') }
-
-func (p *printer) line(format string, args ...any) {
-	p.write(words.Field{Text: words.Clean(fmt.Sprintf(format, args...))})
-}
-
-func (p *printer) field(label, format string, args ...any) {
-	p.write(words.Field{Kind: words.Labelled, Label: label, Text: words.Clean(fmt.Sprintf(format, args...))})
 }

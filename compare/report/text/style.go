@@ -69,5 +69,10 @@ func (s Style) WithSince(text string) Style {
 	return s
 }
 
+// length is how much of a document the view has.
+func (s Style) length() words.Length {
+	return words.Either(s.view == Evidence || s.view == Everything, words.Whole, words.Brief)
+}
+
 // Terse reports whether the text is only the verdict.
 func (s Style) Terse() bool { return s.view == VerdictOnly }

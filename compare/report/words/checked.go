@@ -2,13 +2,14 @@ package words
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/isolate"
 )
 
-// Checked says how many operations were recomputed, with the outcomes, or why no operation was verified.
-func Checked(doc *Document, r *compare.Result) {
+// checked says how many operations were recomputed, with the outcomes, or why no operation was verified.
+func checked(doc *Document, r *compare.Result) {
 	s := r.Isolation
 	switch {
 	case r.Uncertified != "":
@@ -29,11 +30,16 @@ func Checked(doc *Document, r *compare.Result) {
 		}
 		doc.Line("%s", text)
 		notRecomputed(doc, s)
-		if s.Arithmetic != isolate.Auto || s.Bound != "probabilistic" {
-			doc.Line("as asked for: %s arithmetic, %s bounds", s.Arithmetic, s.Bound)
-		}
+		askedFor(doc, s)
 		bugsOf(doc, s)
 		ways(doc, s)
+	}
+}
+
+// askedFor says what was asked for in place of what is usual.
+func askedFor(doc *Document, s *compare.Isolation) {
+	if s.Arithmetic != isolate.Auto || s.Bound != "probabilistic" {
+		doc.Line("as asked for: %s arithmetic, %s bounds", s.Arithmetic, s.Bound)
 	}
 }
 
@@ -51,7 +57,7 @@ func bugsOf(doc *Document, s *compare.Isolation) {
 	}
 	for i, f := range bugs {
 		if i == 2*maxShort {
-			doc.sub("--verbose has %s more", Count(len(bugs)-i, "bug", "bugs"))
+			doc.sub(verboseHas, Count(len(bugs)-i, "bug", "bugs"))
 			return
 		}
 		doc.sub("bug in %s: %s (%s)", f.Where(), f.What, Count(f.Rows, "entry", "entries"))
@@ -77,10 +83,10 @@ func ways(doc *Document, s *compare.Isolation) {
 	lines := joined(ways)
 	for i, f := range lines {
 		if i == maxShort {
-			doc.sub("--verbose has %d more", len(lines)-i)
+			doc.sub(verboseHas, strconv.Itoa(len(lines)-i))
 			return
 		}
-		way := Either(f.Kind == compare.OtherSummation, "adds in another order", "rounds differently")
-		doc.sub("%s, no bug: %s: %s (%s)", way, wayOf(f), f.What, Count(f.Rows, "entry", "entries"))
+		way := Either(f.Kind == compare.OtherSummation, "adds in another order", otherRounding)
+		doc.sub("%s%s: %s: %s (%s)", way, noBug, wayOf(f), f.What, Count(f.Rows, "entry", "entries"))
 	}
 }

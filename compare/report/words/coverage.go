@@ -6,11 +6,12 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/isolate"
 )
 
-// NotCompared says which entries a comparison without a mismatch left out, and how to compare them. If the comparison stopped early, it
+// notCompared says which entries a comparison without a mismatch left out, and how to compare them. If the comparison stopped early, it
 // says how to go on.
-func NotCompared(doc *Document, r *compare.Result) {
+func notCompared(doc *Document, r *compare.Result) {
 	c := r.Coverage
 	n := c.Entries - c.Compared
 	if n <= 0 {
@@ -42,18 +43,18 @@ func NotCompared(doc *Document, r *compare.Result) {
 	doc.Line("%s", text)
 }
 
-// Missing lists what was declared and is not there.
-func Missing(doc *Document, r *compare.Result) {
+// NotDumped is said of an entry that is missing.
+const NotDumped = "declared and not dumped"
+
+// missing lists what was declared and is not there.
+func missing(doc *Document, r *compare.Result) {
 	if len(r.Missing) == 0 {
 		return
 	}
 	doc.Blank()
-	doc.Line("MISSING: %s declared and not dumped", Count(len(r.Missing), "entry is", "entries are"))
-	for i, m := range r.Missing {
-		if i == maxListed || i == maxShort && doc.options.Brief && len(r.Missing) > maxShort+1 {
-			doc.sub("and %d more", len(r.Missing)-i)
-			return
-		}
+	doc.Line("MISSING: %s %s", Count(len(r.Missing), "entry is", "entries are"), NotDumped)
+	n := len(r.Missing)
+	for i, m := range r.Missing[:min(n, maxListed)] {
 		where := ", " + m.Side
 		switch {
 		case r.Alone:
@@ -61,27 +62,33 @@ func Missing(doc *Document, r *compare.Result) {
 		case m.Side == "both":
 			where = ", both sides"
 		}
-		doc.sub("%s%s", Key(m.Pass, m.Name), where)
+		doc.only(Either(i >= maxShort && n > maxShort+1, Whole, Any), func() { doc.sub("%s%s", Key(m.Pass, m.Name), where) })
+	}
+	if n > maxShort+1 {
+		doc.only(Brief, func() { doc.sub(andMore, n-maxShort) })
+	}
+	if n > maxListed {
+		doc.only(Whole, func() { doc.sub(andMore, n-maxListed) })
 	}
 }
 
-// End writes why the comparison is incomplete, which limits decided, and the coverage.
-func End(doc *Document, r *compare.Result) {
+// end writes why the comparison is incomplete, which limits decided, and the coverage.
+func end(doc *Document, r *compare.Result) {
 	doc.Blank()
-	Incomplete(doc, r)
-	Expected(doc, r)
+	incomplete(doc, r)
+	expected(doc, r)
 	if r.Divergence == nil { // else its block says it
-		doc.Line("decided by %s%s", r.Decided, strings.TrimSuffix("; "+Uncertified(r), "; "))
+		doc.Line("decided by %s%s", r.Decided, strings.TrimSuffix("; "+uncertified(r), "; "))
 	}
 	if !r.Alone {
 		limits(doc, r)
 	}
-	doc.Line("%s", Covered(r))
-	NotCompared(doc, r)
+	doc.Line("%s", covered(r))
+	notCompared(doc, r)
 }
 
-// Covered says how much was compared, and of how many layers everything.
-func Covered(r *compare.Result) string {
+// covered says how much was compared, and of how many layers everything.
+func covered(r *compare.Result) string {
 	c := r.Coverage
 	text := fmt.Sprintf("compared %d of %s", c.Compared, Count(c.Entries, "entry", "entries"))
 	switch {
@@ -96,8 +103,29 @@ func Covered(r *compare.Result) string {
 	return text + beside(r)
 }
 
-// Incomplete writes the reasons, a line each.
-func Incomplete(doc *Document, r *compare.Result) {
+// NotWhole says why a comparison is incomplete; empty for one that is not.
+func NotWhole(r *compare.Result) string {
+	if len(r.Incomplete) == 0 && r.Coverage.Tested == 0 {
+		return compare.NothingTested
+	}
+	return strings.Join(r.Incomplete, "; ")
+}
+
+// Tested says how much was compared, and how much of that tests something.
+func Tested(r *compare.Result) string {
+	return fmt.Sprintf("%s; %d test something", covered(r), r.Coverage.Tested)
+}
+
+// Uncertain says what a match rests on where that is not every operation; empty where it is.
+func Uncertain(r *compare.Result) string {
+	if s := r.Isolation; r.Uncertified == "" && s != nil && s.Unidentified > 0 {
+		return fmt.Sprintf("%s %s", Count(s.Unidentified, "entry is", "entries are"), isolate.Unidentified)
+	}
+	return uncertified(r)
+}
+
+// incomplete writes the reasons, a line each.
+func incomplete(doc *Document, r *compare.Result) {
 	for _, reason := range r.Incomplete {
 		doc.say(Bad, "INCOMPLETE", "%s", reason)
 	}

@@ -9,16 +9,16 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// Divergence writes the block about the first row that does not match. What the reader acts on comes first: the place, the mistake, its proof and
+// divergence writes the block about the first row that does not match. What the reader acts on comes first: the place, the mistake, its proof and
 // the next step; then the size of the error, the rows before and the effect downstream. Without a name the size comes before the description.
-func Divergence(doc *Document, r *compare.Result) {
+func divergence(doc *Document, r *compare.Result) {
 	d := r.Divergence
 	if d == nil {
 		return
 	}
 	row := &d.Row
 	doc.Blank()
-	doc.say(Bad, "first divergence", "%s (%s)", row.Key(), row.Class)
+	doc.say(Bad, FirstDivergence, "%s (%s)", row.Key(), row.Class)
 	f, _ := d.Bug()
 	named := f != nil && !Unnamed(d)
 	if named {

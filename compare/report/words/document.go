@@ -1,11 +1,11 @@
-// Package words says what a comparison found. It decides nothing: every word and number comes out of the compare.Result, and a
-// document leaves out only what repeats itself.
+// Package words says what a command found. It decides nothing: every word and number comes out of a result, and a document leaves out
+// only what repeats itself. Every sentence of a report stands here, once.
 //
-// A [Document] has sections, a section has fields and a table. [Make] makes it of a result by a list of parts, such as [Sides] and
-// [Divergence]; every sentence stands in one part. A renderer chooses parts, and how they look: compare/report/text prints them,
-// compare/report/html puts them on a page. The parts are functions without a state: each adds to a document what it has to say, and
-// nothing where there is nothing to say. All text is stripped of control characters, since it may come out of a trace that nobody trusts.
-// docs/report.md defines its words.
+// A [Document] has sections, a section has fields and a table. [Of] is the document of a comparison: it has every [Part], such as
+// [Sides] and [Divergence], and makes a part when the part is first shown. A renderer chooses parts, whether it shows a document in
+// brief, and how a document looks: compare/report/text prints sections, compare/report/html puts them on a page. A part is made by a
+// function without a state, which adds nothing where there is nothing to say. All text is stripped of control characters, since it may
+// come out of a trace that nobody trusts. docs/report.md defines its words.
 package words
 
 import (
@@ -20,7 +20,10 @@ import (
 // Document is a result in words.
 type Document struct {
 	Sections []Section
-	options  Options
+
+	length Length // of the fields that are added
+	of     *compare.Result
+	made   map[*Part][]Section
 }
 
 // Section is a group of lines, with an optional table after the lines.
@@ -32,13 +35,27 @@ type Section struct {
 
 // Field is one line of a document.
 type Field struct {
-	Kind  Kind
-	Label string // may be empty
-	Text  string
-	Tone  Tone // of the label
+	Kind   Kind
+	Label  string // may be empty
+	Text   string
+	Tone   Tone // of the label
+	Length Length
 	// Segments are the parts of a verdict's text. A narrow page leaves some parts out.
 	Segments []Segment
 }
+
+// Length says how much a renderer shows, and of a field which renderers show it.
+type Length int
+
+// The lengths. A field of Any is shown in both.
+const (
+	Any   Length = iota
+	Brief        // of many lines of a kind the first, and where the others are
+	Whole
+)
+
+// In reports whether a field is shown in a length.
+func (f *Field) In(l Length) bool { return f.Length == Any || f.Length == l }
 
 // Kind says how a field stands among others.
 type Kind int
@@ -50,6 +67,7 @@ const (
 	Head                 // at the head of a document: "reference: ..."
 	Labelled             // of a block: "what ..."
 	Said                 // begins with a word that is painted: "MISSING: ..."
+	Titled               // as Said, without the colon: "RED FLAG ..."
 )
 
 // Tone is what a word says without being read.
@@ -69,10 +87,11 @@ type Table struct {
 	Rows    [][]Cell
 }
 
-// Column is the title of a column. Right: its cells are numbers.
+// Column is the title of a column. Right: its cells are numbers. Power: the column has how small an error of scale would have shown in an
+// entry, or the scale that fits the entry, and is shown to those who ask.
 type Column struct {
-	Title string
-	Right bool
+	Title        string
+	Right, Power bool
 }
 
 // Cell is a text in a table.
@@ -81,29 +100,65 @@ type Cell struct {
 	Tone Tone
 }
 
-// Options say how much is said.
-type Options struct {
-	Brief bool // of many lines of a kind the first, and where the others are
-	Power bool // in a table of all entries: how small an error of scale would have shown in each, and the scale that fits it
+// Part is a part of the document of a comparison.
+type Part struct {
+	make func(doc *Document, r *compare.Result)
 }
 
-// Part adds to a document what it has to say of a result.
-type Part func(doc *Document, r *compare.Result)
+// The parts. What a part has stands at the function that makes it.
+var (
+	Sides       = &Part{sides}
+	Scope       = &Part{scope}
+	NarrowScope = &Part{narrowScope}
+	Tokens      = &Part{tokens}
+	FirstTokens = &Part{firstTokens}
+	Rows        = &Part{rows}
+	Layers      = &Part{layers}
+	Legend      = &Part{legend}
+	Divergence  = &Part{divergence}
+	Evidence    = &Part{evidence}
+	Roots       = &Part{roots}
+	Missing     = &Part{missing}
+	Gap         = &Part{func(doc *Document, _ *compare.Result) { doc.Blank() }}
+	Others      = &Part{others}
+	Allowances  = &Part{allowances}
+	Baseline    = &Part{baseline}
+	Checked     = &Part{checked}
+	Isolation   = &Part{isolation}
+	NextToken   = &Part{nextToken}
+	Final       = &Part{final}
+	Choice      = &Part{choice}
+	FirstNotes  = &Part{firstNotes}
+	Notes       = &Part{notes}
+	Sight       = &Part{func(doc *Document, r *compare.Result) { sight(doc, r.Sight) }}
+	NotCompared = &Part{notCompared}
+	Incomplete  = &Part{incomplete}
+	Expected    = &Part{expected}
+	Untested    = &Part{untested}
+	End         = &Part{end}
+)
 
-// Make makes a document of a result: the parts in their order.
-func Make(r *compare.Result, o Options, parts ...Part) *Document {
-	doc := &Document{options: o}
+// Of is the document of a comparison. It is not safe for concurrent use.
+func Of(r *compare.Result) *Document { return &Document{of: r, made: map[*Part][]Section{}} }
+
+// Show are the sections of parts of a comparison, in the order of the parts.
+func (d *Document) Show(parts ...*Part) []Section {
+	var all []Section
 	for _, part := range parts {
-		part(doc, r)
+		if _, ok := d.made[part]; !ok {
+			made := &Document{}
+			part.make(made, d.of)
+			d.made[part] = made.Sections
+		}
+		all = append(all, d.made[part]...)
 	}
-	return doc
+	return all
 }
 
-// Fields are those of all sections, without the tables.
-func (d *Document) Fields() []Field {
-	var all []Field
-	for i := range d.Sections {
-		all = append(all, d.Sections[i].Fields...)
+// Fields are those of sections, without the tables.
+func Fields(sections []Section) (all []Field) {
+	for _, s := range sections {
+		all = append(all, s.Fields...)
 	}
 	return all
 }
@@ -122,14 +177,31 @@ func (d *Document) last() *Section {
 func (d *Document) add(f Field) {
 	f.Text = Clean(f.Text)
 	f.Label = Clean(f.Label)
+	f.Length = max(f.Length, d.length)
 	s := d.last()
 	s.Fields = append(s.Fields, f)
+}
+
+// only adds in one length what add adds.
+func (d *Document) only(l Length, add func()) {
+	d.length = l
+	add()
+	d.length = Any
+}
+
+func (d *Document) fields(all ...Field) {
+	for _, f := range all {
+		d.add(f)
+	}
 }
 
 // Line adds a sentence.
 func (d *Document) Line(format string, args ...any) {
 	d.add(Field{Kind: Line, Text: fmt.Sprintf(format, args...)})
 }
+
+// lead is a line that begins with a label.
+func lead(label, text string) Field { return Field{Label: label, Text: Clean(text)} }
 
 // sub adds a sentence that belongs to the one before.
 func (d *Document) sub(format string, args ...any) {
@@ -189,7 +261,7 @@ func Count(n int, one, many string) string {
 }
 
 // Either is yes where something is so, and else no.
-func Either(is bool, yes, no string) string {
+func Either[T any](is bool, yes, no T) T {
 	if is {
 		return yes
 	}
@@ -199,6 +271,17 @@ func Either(is bool, yes, no string) string {
 const (
 	maxShort  = 3 // of many lines of a sort before "--verbose has N more"
 	maxListed = 8 // of many names before "and N more"
+
+	verboseHas = "--verbose has %s more"
+	andMore    = "and %d more"
+
+	// FirstDivergence is the label of the first row that does not match.
+	FirstDivergence  = "first divergence"
+	ownInputs        = "on its own inputs"
+	otherRounding    = "rounds differently"
+	noBug            = ", no bug"
+	allowedToDiffer  = "allowed to differ"
+	expectedToDiffer = "expected to differ"
 )
 
 // Some are the first of many names.

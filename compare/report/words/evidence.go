@@ -11,15 +11,15 @@ import (
 	"github.com/tracediff/tracediff/order"
 )
 
-// Evidence writes the block about the first row that does not match.
-func Evidence(doc *Document, r *compare.Result) {
+// evidence writes the block about the first row that does not match.
+func evidence(doc *Document, r *compare.Result) {
 	d := r.Divergence
 	if d == nil {
 		return
 	}
 	row := &d.Row
 	doc.Blank()
-	doc.say(Bad, "first divergence", "%s (%s): %s %s", row.Key(), about(row), row.Verdict, row.Class)
+	doc.say(Bad, FirstDivergence, "%s (%s): %s %s", row.Key(), about(row), row.Verdict, row.Class)
 	if !Unnamed(d) {
 		name(doc, d, true)
 	}
@@ -248,7 +248,7 @@ func code(doc *Document, c *compare.Code) {
 func ancestors(doc *Document, d *compare.Divergence) {
 	for i, a := range d.Parents {
 		if i == maxListed {
-			doc.field("", "and %d more", len(d.Parents)-i)
+			doc.field("", andMore, len(d.Parents)-i)
 			break
 		}
 		label := ""

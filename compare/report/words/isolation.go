@@ -14,8 +14,8 @@ import (
 	"github.com/tracediff/tracediff/compare/measure"
 )
 
-// Isolation sums up the recomputed operations, or says why no operation was recomputed.
-func Isolation(doc *Document, r *compare.Result) {
+// isolation sums up the recomputed operations, or says why no operation was recomputed.
+func isolation(doc *Document, r *compare.Result) {
 	s := r.Isolation
 	if s == nil {
 		if r.NotIsolated != "" {
@@ -29,9 +29,7 @@ func Isolation(doc *Document, r *compare.Result) {
 	text += counts(", ", number{int64(s.Layout), "LAYOUT"}, number{int64(s.Unidentified), "UNIDENTIFIED"}, number{int64(s.Unverified), "UNVERIFIED"},
 		number{int64(s.NotIsolated), "not isolated"}, number{int64(s.Drift), "over their limit by drift only"})
 	doc.Line("%s", text)
-	if s.Arithmetic != isolate.Auto || s.Bound != "probabilistic" {
-		doc.Line("as asked for: %s arithmetic, %s bounds", s.Arithmetic, s.Bound)
-	}
+	askedFor(doc, s)
 	reasons(doc, s)
 	if s.Weakest != "" && s.WeakestPower > 0 {
 		doc.Line("sensitivity: a %s scale error would have been detected in each (weakest: %s)", percent(s.WeakestPower), s.Weakest)
@@ -94,8 +92,8 @@ func operation(form string) string {
 	return name
 }
 
-// Uncertified says that a comparison rests on limits only, and why; empty where it does not.
-func Uncertified(r *compare.Result) string {
+// uncertified says that a comparison rests on limits only, and why; empty where it does not.
+func uncertified(r *compare.Result) string {
 	if r.Uncertified == "" {
 		return ""
 	}
@@ -300,8 +298,8 @@ func blame(doc *Document, r *compare.Row) {
 	doc.field("blame", "%s, %s", r.Blame, text)
 }
 
-// Roots lists the mismatches that are nobody else's fault, if there are several.
-func Roots(doc *Document, r *compare.Result) {
+// roots lists the mismatches that are nobody else's fault, if there are several.
+func roots(doc *Document, r *compare.Result) {
 	if len(r.Roots) < 2 {
 		return
 	}

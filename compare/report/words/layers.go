@@ -30,13 +30,13 @@ type group struct {
 	remarks    map[string]int // what is no plain match, counted
 }
 
-// Layers writes a line a layer, and below it the entries around the first divergence.
-func Layers(doc *Document, r *compare.Result) {
+// layers writes a line a layer, and below it the entries around the first divergence.
+func layers(doc *Document, r *compare.Result) {
 	if len(r.Rows) == 0 {
 		return
 	}
 	doc.Blank()
-	columns := []Column{{}, {Title: "part"}, {"entries", true}, {"error", true}, {"limit", true}, {Title: "worst entry"}}
+	columns := []Column{{}, {Title: "part"}, {Title: "entries", Right: true}, {Title: "error", Right: true}, {Title: "limit", Right: true}, {Title: "worst entry"}}
 	if r.Alone {
 		columns = append(columns[:3], Column{Title: "on their own inputs"})
 	}
@@ -133,9 +133,9 @@ func (g *group) add(row *compare.Row) {
 	case row.Excused == compare.Passed:
 		g.remarks[string(compare.Passed)]++
 	case row.Verdict == compare.Mismatch && row.Allowed != "":
-		g.remarks["allowed to differ"]++
+		g.remarks[allowedToDiffer]++
 	case row.Verdict == compare.Mismatch && !TakesPart(row):
-		g.remarks["expected to differ"]++
+		g.remarks[expectedToDiffer]++
 	case row.Verdict == compare.Mismatch:
 		g.mismatches++
 	case row.Verdict == compare.Unverified:
@@ -319,7 +319,7 @@ func (g *group) remarked(certified bool) string {
 		all = append(all, number{int64(g.mismatches), "mismatches"})
 	}
 	all = append(all, number{int64(g.unjudged), string(compare.Unverified)})
-	for _, what := range []string{string(isolate.Unidentified), "drift", "layout", "untested", "accepted", "inherited", "allowed to differ", "expected to differ"} {
+	for _, what := range []string{string(isolate.Unidentified), "drift", "layout", "untested", "accepted", "inherited", allowedToDiffer, expectedToDiffer} {
 		if what != string(isolate.Unidentified) || !certified {
 			all = append(all, number{int64(g.remarks[what]), what})
 		}
@@ -346,9 +346,9 @@ func around(doc *Document, r *compare.Result) {
 	if at < 0 {
 		return
 	}
-	columns := []Column{{}, {Title: "entry"}, {"error", true}, {"limit", true}, {Title: "on its own inputs"}}
+	columns := []Column{{}, {Title: "entry"}, {Title: "error", Right: true}, {Title: "limit", Right: true}, {Title: ownInputs}}
 	if r.Alone {
-		columns = []Column{{}, {Title: "entry"}, {Title: "on its own inputs"}}
+		columns = []Column{{}, {Title: "entry"}, {Title: ownInputs}}
 	} else if r.Isolation == nil {
 		columns = columns[:4]
 	}

@@ -18,8 +18,8 @@ type span struct {
 	min, max measure.Number
 }
 
-// Legend says what the columns are.
-func Legend(doc *Document, r *compare.Result) {
+// legend says what the columns are.
+func legend(doc *Document, r *compare.Result) {
 	if r.Alone {
 		return
 	}
@@ -110,8 +110,8 @@ func TakesPart(r *compare.Row) bool {
 	return !r.Derived && r.Allowed == "" && !slices.ContainsFunc(r.Notes, func(n compare.Note) bool { return n.Kind == compare.Expected })
 }
 
-// Allowances writes the allow-list, whether its lines were needed or not.
-func Allowances(doc *Document, r *compare.Result) {
+// allowances writes the allow-list, whether its lines were needed or not.
+func allowances(doc *Document, r *compare.Result) {
 	if len(r.Allowed) == 0 {
 		return
 	}
@@ -121,21 +121,23 @@ func Allowances(doc *Document, r *compare.Result) {
 	}
 }
 
-// Baseline writes the known divergences, each with its reason and its last day, and the divergences that no longer hold.
-func Baseline(doc *Document, r *compare.Result) {
+// baseline writes the known divergences, each with its reason and its last day, and the divergences that no longer hold.
+func baseline(doc *Document, r *compare.Result) {
 	if r.Baseline == nil {
 		return
 	}
 	holding := slices.DeleteFunc(slices.Clone(r.Baseline.Lines), compare.KnownLine.Fails)
+	n := len(holding)
 	for i, l := range holding {
-		if i == maxListed && doc.options.Brief && len(holding) > maxListed+1 {
-			doc.sub("and %d more of %s (--verbose lists them)", len(holding)-i, r.Baseline.File)
-			break
-		}
-		doc.Line("known: %s %s, until %s, because: %s (%s)", l.Key, l.Class, l.Until, l.Reason, becameOf(l))
-		if l.Note != "" {
-			doc.sub("%s", l.Note)
-		}
+		doc.only(Either(i >= maxListed && n > maxListed+1, Whole, Any), func() {
+			doc.Line("known: %s %s, until %s, because: %s (%s)", l.Key, l.Class, l.Until, l.Reason, becameOf(l))
+			if l.Note != "" {
+				doc.sub("%s", l.Note)
+			}
+		})
+	}
+	if n > maxListed+1 {
+		doc.only(Brief, func() { doc.sub("and %d more of %s (--verbose lists them)", n-maxListed, r.Baseline.File) })
 	}
 	for _, l := range r.Baseline.Failing() {
 		doc.say(Bad, "BASELINE", "%s %s (%s): %s; %s (accepted until %s, because: %s)", l.Key, l.Class, l.State, l.Why, mend(l, r.Baseline.File), l.Until, l.Reason)
@@ -151,6 +153,11 @@ func becameOf(l compare.KnownLine) string {
 		return string(l.State)
 	}
 	return fmt.Sprintf("accepted: error %s, was %s", Number(l.Now), Number(l.Error))
+}
+
+// Known is the state of a known divergence.
+func Known(l compare.KnownLine) string {
+	return fmt.Sprintf("%s, until %s: %s", l.State, l.Until, l.Reason)
 }
 
 // mend says what to do about a line that no longer holds.
@@ -177,8 +184,8 @@ func allowance(a compare.Allowed) string {
 	return fmt.Sprintf("%s, because: %s (%s)", where, a.Reason, use)
 }
 
-// Others names the mismatches with a wrong operation if there are several, and the entries that were allowed to differ.
-func Others(doc *Document, r *compare.Result) {
+// others names the mismatches with a wrong operation if there are several, and the entries that were allowed to differ.
+func others(doc *Document, r *compare.Result) {
 	if n := len(r.Roots); n > 1 {
 		doc.Line("wrong on their own inputs: %d of %s: %s", n, Count(r.Mismatches, "mismatch", "mismatches"), amount.Some(r.Roots, maxShort))
 	}
@@ -186,7 +193,7 @@ func Others(doc *Document, r *compare.Result) {
 		doc.Line("allowed: %s", allowance(a))
 	}
 	recomputed(doc, r)
-	Baseline(doc, r)
+	baseline(doc, r)
 }
 
 // recomputed names the derived entries that differ. A derived entry was recomputed by the side with the capture and does not decide the

@@ -8,21 +8,26 @@ import (
 	"github.com/tracediff/tracediff/compare/measure"
 )
 
-// Final says which next token the logits choose: one pass in full, and a count of the agreeing passes.
-func Final(doc *Document, r *compare.Result) {
+// final says which next token the logits choose: one pass in full, and a count of the agreeing passes.
+func final(doc *Document, r *compare.Result) {
 	if r.Final == nil {
 		return
 	}
 	f, worst := &r.Final.Passes[r.Final.Shown], &r.Final.Passes[r.Final.Worst]
 	doc.Blank()
-	doc.Line("next token, by %s at %s:", f.Key, PlaceOf(f.Last.Row))
+	doc.Line("next token, %s:", ChosenBy(f))
 	candidates(doc, r, &f.Last)
-	Choice(doc, r)
+	choice(doc, r)
 	doc.field("KL", "%s nats of %s from %s here; at worst %s, at %s of %s",
-		Number(f.Last.KL), r.Local.Name.Side, r.Reference.Name.Side, Number(worst.WorstKL), PlaceOf(worst.WorstRow), worst.Key)
+		Number(f.Last.KL), r.Local.Name.Side, r.Reference.Name.Side, Number(worst.WorstKL), placeOf(worst.WorstRow), worst.Key)
 	if n := len(r.Final.Passes); n > 1 {
 		doc.field("passes", "the greedy token agrees in %d of %d", r.Final.Agree, n)
 	}
+}
+
+// ChosenBy is where the logits of a choice are.
+func ChosenBy(f *compare.Logits) string {
+	return fmt.Sprintf("by %s at %s", f.Key, placeOf(f.Last.Row))
 }
 
 // candidates are the tokens with their logits and ranks on both sides.
@@ -31,11 +36,11 @@ func candidates(doc *Document, r *compare.Result, n *compare.Next) {
 	for i, t := range n.Top {
 		rows[i] = plainCells("", TokenText(n.Top, t.ID), Digits(t.Reference), RankOf(t.ReferenceRank), Digits(t.Local), RankOf(t.LocalRank))
 	}
-	doc.table([]Column{{}, {Title: "token"}, {r.Reference.Name.Label, true}, {"rank", true}, {r.Local.Name.Label, true}, {"rank", true}}, rows)
+	doc.table([]Column{{}, {Title: "token"}, {Title: r.Reference.Name.Label, Right: true}, {Title: "rank", Right: true}, {Title: r.Local.Name.Label, Right: true}, {Title: "rank", Right: true}}, rows)
 }
 
-// Choice says whether the greedy token agrees and what that is worth.
-func Choice(doc *Document, r *compare.Result) {
+// choice says whether the greedy token agrees and what that is worth.
+func choice(doc *Document, r *compare.Result) {
 	if r.Final == nil {
 		return
 	}
@@ -80,16 +85,16 @@ func RankOf(n int) string {
 	return strconv.Itoa(n)
 }
 
-// PlaceOf is a row of the logits in words.
-func PlaceOf(at compare.Place) string {
+// placeOf is a row of the logits in words.
+func placeOf(at compare.Place) string {
 	if at.Position != nil {
 		return fmt.Sprintf("position %d", *at.Position)
 	}
 	return fmt.Sprintf("row %v", at.Index)
 }
 
-// NextToken is the choice of the next token in a line.
-func NextToken(doc *Document, r *compare.Result) {
+// nextToken is the choice of the next token in a line.
+func nextToken(doc *Document, r *compare.Result) {
 	if r.Final == nil {
 		return
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/tracediff/tracediff/compare"
 )
 
-// Notes writes what decides nothing: of the notes on rows each kind once, with the first row that has it.
-func Notes(doc *Document, r *compare.Result) {
+// notes writes what decides nothing: of the notes on rows each kind once, with the first row that has it.
+func notes(doc *Document, r *compare.Result) {
 	type group struct {
 		first *compare.Row
 		text  string
@@ -59,8 +59,8 @@ func Notes(doc *Document, r *compare.Result) {
 	}
 }
 
-// Expected writes what the patterns of entries that were to differ came to.
-func Expected(doc *Document, r *compare.Result) {
+// expected writes what the patterns of entries that were to differ came to.
+func expected(doc *Document, r *compare.Result) {
 	for _, e := range r.Expected {
 		switch {
 		case e.Differ > 0:
@@ -73,8 +73,8 @@ func Expected(doc *Document, r *compare.Result) {
 	}
 }
 
-// FirstNotes are the remarks that a person has to know of to read the verdict.
-func FirstNotes(doc *Document, r *compare.Result) {
+// firstNotes are the remarks that a person has to know of to read the verdict.
+func firstNotes(doc *Document, r *compare.Result) {
 	var lines []string
 	seen := map[compare.NoteKind]bool{}
 	for i := range r.Rows {
@@ -100,7 +100,7 @@ func FirstNotes(doc *Document, r *compare.Result) {
 	}
 	for i, l := range lines {
 		if i == 2*maxShort {
-			doc.Line("--verbose has %s more", Count(len(lines)-i, "note", "notes"))
+			doc.Line(verboseHas, Count(len(lines)-i, "note", "notes"))
 			return
 		}
 		doc.Line("%s", l)

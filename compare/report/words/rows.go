@@ -11,30 +11,30 @@ import (
 	"github.com/tracediff/tracediff/compare/isolate"
 )
 
-// Rows writes a line an entry.
-func Rows(doc *Document, r *compare.Result) {
+// rows writes a line an entry.
+func rows(doc *Document, r *compare.Result) {
 	if len(r.Rows) == 0 {
 		return
 	}
 	passes := slices.ContainsFunc(r.Rows, func(row compare.Row) bool { return row.Pass > 0 })
-	isolated, power := r.Isolation != nil, r.Isolation != nil && doc.options.Power
+	isolated := r.Isolation != nil
 	all := []struct {
 		Column
 		shown bool
 	}{
-		{Column{"verdict", false}, true},
-		{Column{"pass", true}, passes},
-		{Column{"name", false}, true},
-		{Column{"shape", false}, true},
-		{Column{"dtype", false}, true},
-		{Column{"max abs", true}, !r.Alone},
-		{Column{"accumulated", true}, !r.Alone},
-		{Column{"limit", true}, !r.Alone},
-		{Column{"cosine", true}, !r.Alone},
-		{Column{"isolated", false}, isolated},
-		{Column{"power", true}, power},
-		{Column{"scale - 1", true}, power},
-		{Column{"note", false}, true},
+		{Column{Title: "verdict"}, true},
+		{Column{Title: "pass", Right: true}, passes},
+		{Column{Title: "name"}, true},
+		{Column{Title: "shape"}, true},
+		{Column{Title: "dtype"}, true},
+		{Column{Title: "max abs", Right: true}, !r.Alone},
+		{Column{Title: "accumulated", Right: true}, !r.Alone},
+		{Column{Title: "limit", Right: true}, !r.Alone},
+		{Column{Title: "cosine", Right: true}, !r.Alone},
+		{Column{Title: "isolated"}, isolated},
+		{Column{Title: "power", Right: true, Power: true}, isolated},
+		{Column{Title: "scale - 1", Right: true, Power: true}, isolated},
+		{Column{Title: "note"}, true},
 	}
 	var columns []Column
 	for _, c := range all {

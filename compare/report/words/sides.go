@@ -4,14 +4,15 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare"
 )
 
-// Sides names the traces, their differences, and the map of the local trace.
-func Sides(doc *Document, r *compare.Result) {
+// sides names the traces, their differences, and the map of the local trace.
+func sides(doc *Document, r *compare.Result) {
 	if r.Alone {
 		doc.head("reference", "none; every entry is computed from the trace's own inputs")
 		doc.head("trace", "%s", SideOf(r.Local))
@@ -43,11 +44,10 @@ func mapped(doc *Document, m *compare.Map) {
 		doc.head("", "%s", text)
 	}
 	for k, c := range m.Changes {
-		if k == maxShort && doc.options.Brief {
-			doc.head("", "--verbose has %d more", len(m.Changes)-k)
-			return
-		}
-		doc.head("", "%s", c)
+		doc.only(Either(k < maxShort, Any, Whole), func() { doc.head("", "%s", c) })
+	}
+	if n := len(m.Changes) - maxShort; n > 0 {
+		doc.only(Brief, func() { doc.head("", verboseHas, strconv.Itoa(n)) })
 	}
 }
 
@@ -100,8 +100,8 @@ func MapText(m *compare.Map) string {
 	return text
 }
 
-// Scope says what limited the comparison.
-func Scope(doc *Document, r *compare.Result) { doc.head("scope", "%s", scopes(r)) }
+// scope says what limited the comparison.
+func scope(doc *Document, r *compare.Result) { doc.head("scope", "%s", scopes(r)) }
 
 // SideOf names a trace by its producer, or by its file if the manifest has no producer.
 func SideOf(s compare.Side) string {
@@ -161,10 +161,10 @@ func LimitsOf(s capture.Scope) string {
 // Key is a key in a trace, from a name that may have its firing already.
 func Key(pass int, name string) string { return capture.Key(pass, name, 0) }
 
-// NarrowScope says what limited the comparison, where that is less than a level of the whole model.
-func NarrowScope(doc *Document, r *compare.Result) {
+// narrowScope says what limited the comparison, where that is less than a level of the whole model.
+func narrowScope(doc *Document, r *compare.Result) {
 	if narrowed(r) {
-		Scope(doc, r)
+		scope(doc, r)
 	}
 }
 

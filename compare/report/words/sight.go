@@ -5,17 +5,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/detectable"
 	"github.com/tracediff/tracediff/compare/isolate"
 )
 
-// Sight counts the usual mistakes that a run would have shown.
-func Sight(doc *Document, r *compare.Result) { sight(doc, r.Sight) }
-
 // SightOf is which of the usual mistakes several runs would have shown together; nothing for nil.
-func SightOf(s *detectable.Sight, o Options) *Document {
-	doc := &Document{options: o}
+func SightOf(s *detectable.Sight) *Document {
+	doc := &Document{}
 	sight(doc, s)
 	return doc
 }
@@ -40,12 +36,16 @@ func sight(doc *Document, s *detectable.Sight) {
 		by[u.ShownBy] = append(by[u.ShownBy], u.Mistake)
 	}
 	untried(doc, s)
-	if !doc.options.Brief {
+	doc.only(Whole, func() {
 		for _, what := range order {
 			doc.sub("needs %s: %s", what, strings.Join(by[what], "; "))
 		}
-		return
-	}
+	})
+	doc.only(Brief, func() { needs(doc, s, order, by) })
+}
+
+// needs says what would show most of the others.
+func needs(doc *Document, s *detectable.Sight, order []string, by map[string][]string) {
 	order, by = oneCapture(s, order, by)
 	slices.SortStableFunc(order, func(a, b string) int { return len(by[b]) - len(by[a]) })
 	var parts []string
@@ -76,26 +76,30 @@ func untried(doc *Document, s *detectable.Sight) {
 		}
 		by[u.Why] = append(by[u.Why], u.Mistake)
 	}
-	all := !doc.options.Brief
 	for _, why := range order {
-		list, such := by[why], ""
-		n := len(list)
-		if !all && n > maxNamed {
-			list, such = list[:maxNamed], "such as "
-		}
-		text := fmt.Sprintf("%s not tried (%s%s): %s", Count(n, "was", "were"), such, strings.Join(list, "; "), why)
+		list, rest := by[why], why
 		if more := s.More(); why == detectable.UntriedWork && more != "" {
-			text += ", --search-work " + more + " goes on"
+			rest += ", --search-work " + more + " goes on"
 		}
-		doc.sub("%s", text)
+		say := func(l Length, such string, named []string) {
+			doc.only(l, func() { doc.sub("%s (%s%s): %s", notTried(len(list)), such, strings.Join(named, "; "), rest) })
+		}
+		if len(list) <= maxNamed {
+			say(Any, "", list)
+			continue
+		}
+		say(Brief, "such as ", list[:maxNamed])
+		say(Whole, "", list)
 	}
 	if len(s.Skipped) > len(s.Untried) { // of a report that has no reasons
-		doc.sub("%s not tried", Count(len(s.Skipped)-len(s.Untried), "was", "were"))
+		doc.sub("%s", notTried(len(s.Skipped)-len(s.Untried)))
 	}
 	if len(s.Skipped) > 0 {
 		doc.sub("no verdict depends on these mistakes: verdicts depend on the entries that were compared and recomputed")
 	}
 }
+
+func notTried(n int) string { return Count(n, "was", "were") + " not tried" }
 
 // maxNamed is how many mistakes are named where not everything is said.
 const maxNamed = 2

@@ -12,8 +12,8 @@ import (
 // maxTokens is how many ids of one pass are written, half of them from each end.
 const maxTokens = 32
 
-// Tokens writes the ids that the local side was given, decode steps on one line.
-func Tokens(doc *Document, r *compare.Result) {
+// tokens writes the ids that the local side was given, decode steps on one line.
+func tokens(doc *Document, r *compare.Result) {
 	var steps compare.Input
 	for _, in := range r.Inputs {
 		if in.Pass == 0 {
@@ -68,8 +68,8 @@ func script(doc *Document, r *compare.Result, pass int) {
 	}
 }
 
-// FirstTokens writes the ids of the first pass, as many as fit a line, and how many steps were decoded.
-func FirstTokens(doc *Document, r *compare.Result) {
+// firstTokens writes the ids of the first pass, as many as fit a line, and how many steps were decoded.
+func firstTokens(doc *Document, r *compare.Result) {
 	steps, passes := 0, 0
 	for _, in := range r.Inputs {
 		if in.Pass > 0 {

@@ -40,7 +40,7 @@ func notRecomputed(doc *Document, s *compare.Isolation) {
 	}
 	for i, l := range lines {
 		if i == maxShort {
-			doc.sub("--verbose has %s more", Count(len(lines)-i, "reason", "reasons"))
+			doc.sub(verboseHas, Count(len(lines)-i, "reason", "reasons"))
 			return
 		}
 		why := l.Why

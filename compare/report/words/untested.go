@@ -2,13 +2,13 @@ package words
 
 import "github.com/tracediff/tracediff/compare"
 
-// Untested says all that a comparison did not look at.
-func Untested(doc *Document, r *compare.Result) {
-	doc.Line("%s", Covered(r))
-	NotCompared(doc, r)
-	Incomplete(doc, r)
-	Expected(doc, r)
-	Missing(doc, r)
+// untested says all that a comparison did not look at.
+func untested(doc *Document, r *compare.Result) {
+	doc.Line("%s", covered(r))
+	notCompared(doc, r)
+	incomplete(doc, r)
+	expected(doc, r)
+	missing(doc, r)
 	if n := len(r.Untested); n > 0 {
 		doc.field("untested", "constant, zero or empty: %s", Some(r.Untested))
 	}

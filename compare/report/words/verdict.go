@@ -8,14 +8,8 @@ import (
 	"github.com/tracediff/tracediff/compare/isolate"
 )
 
-// Verdict is the last line of every view.
-func Verdict(doc *Document, r *compare.Result) {
-	s := doc.last()
-	s.Fields = append(s.Fields, VerdictOf(r, false))
-}
-
-// VerdictOf is the verdict with counts. whole adds the first reason why a comparison is incomplete, which stands above it in a longer text.
-func VerdictOf(r *compare.Result, whole bool) Field {
+// Verdict is the last line of every view: the verdict with counts. whole adds the first reason why a comparison is incomplete, which stands above it in a longer text.
+func Verdict(r *compare.Result, whole bool) Field {
 	c := r.Coverage
 	v := Field{Kind: Said, Label: "INCOMPLETE", Tone: Bad}
 	compared := Segment{Text: Count(c.Compared, "entry", "entries") + " compared"}
@@ -58,12 +52,12 @@ func VerdictOf(r *compare.Result, whole bool) Field {
 		v.Segments = []Segment{{Text: Count(len(r.Missing), "entry is", "entries are") + " missing"}, counted, passes, {Text: ", " + noneWrong(r), Spare: SpareFacts}}
 	case len(r.Baseline.Failing()) > 0:
 		v.Label = "BASELINE"
-		v.Segments = []Segment{{Text: failing(r) + " no longer " + Either(len(r.Baseline.Failing()) == 1, "holds", "hold")}, counted, passes, {Text: ", " + noneWrong(r), Spare: SpareFacts}}
+		v.Segments = []Segment{{Text: failing(r)}, counted, passes, {Text: ", " + noneWrong(r), Spare: SpareFacts}}
 	case unmet(r) > 0:
 		v.Label = "NOT DIFFERENT"
 		v.Segments = []Segment{{Text: Count(unmet(r), "pattern", "patterns") + " expected a difference and found none"}, counted, passes}
 	default:
-		v.Segments = []Segment{compared, passes, {Text: ", but nothing was tested"}}
+		v.Segments = []Segment{compared, passes, {Text: ", but " + compare.NothingTested}}
 	}
 	for i := range v.Segments {
 		v.Segments[i].Text = Clean(v.Segments[i].Text)
@@ -123,8 +117,8 @@ func besides(r *compare.Result) string {
 	if n := len(r.Missing); n > 0 {
 		parts = append(parts, fmt.Sprintf("%d missing", n))
 	}
-	if n := len(r.Baseline.Failing()); n > 0 {
-		parts = append(parts, failing(r)+" no longer "+Either(n == 1, "holds", "hold"))
+	if len(r.Baseline.Failing()) > 0 {
+		parts = append(parts, failing(r))
 	}
 	if parts == nil {
 		return excusedBy(r)
@@ -134,8 +128,11 @@ func besides(r *compare.Result) string {
 
 // failing counts the lines of the baseline that no longer hold.
 func failing(r *compare.Result) string {
-	return Count(len(r.Baseline.Failing()), "accepted divergence", "accepted divergences") + " of " + r.Baseline.File
+	n := len(r.Baseline.Failing())
+	return divergences(n) + " of " + r.Baseline.File + " no longer " + Either(n == 1, "holds", "hold")
 }
+
+func divergences(n int) string { return Count(n, "accepted divergence", "accepted divergences") }
 
 // allOf says how many entries a success covers: all compared entries, without the entries that the baseline accepts or inherits.
 func allOf(r *compare.Result) string {
@@ -153,11 +150,16 @@ func excusedBy(r *compare.Result) string {
 	if b == nil || b.Accepted == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("; %s (%s)", Count(b.Accepted, "accepted divergence", "accepted divergences"), b.File)
+	text := Accepted(b.Accepted, b.File)
 	if b.Inherited > 0 {
 		text += fmt.Sprintf(", %d inherited", b.Inherited)
 	}
 	return text
+}
+
+// Accepted counts what a baseline accepted; empty where it accepted nothing.
+func Accepted(n int, file string) string {
+	return Either(n == 0, "", fmt.Sprintf("; %s (%s)", divergences(n), file))
 }
 
 // but counts the entries of a success that are not plain matches. By its limit or its certificate only, such an entry would be wrong.
@@ -170,7 +172,7 @@ func but(r *compare.Result) string {
 	for _, e := range r.Expected {
 		different += e.Differ
 	}
-	all = append(all, number{int64(accepted(r)), "allowed to differ"}, number{int64(different), "expected to differ, and do"})
+	all = append(all, number{int64(accepted(r)), allowedToDiffer}, number{int64(different), expectedToDiffer + ", and do"})
 	if text := counts(", ", all...); text != "" {
 		return " (" + strings.TrimPrefix(text, ", ") + ")"
 	}

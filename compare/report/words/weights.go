@@ -8,16 +8,71 @@ import (
 	"github.com/tracediff/tracediff/internal/amount"
 )
 
+// maxWeightFindings is the largest number of findings in a document.
+const maxWeightFindings = 20
+
+// Weights is a comparison of weights: what is wrong, the worst first, and how the others are. The last line has the counts.
+func Weights(r *weights.Result) *Document {
+	doc := &Document{}
+	doc.Line("original: %s", WeightsPlace(r.Original))
+	doc.Line("port:     %s", WeightsPlace(r.Local))
+	for i := range r.Findings {
+		doc.Blank()
+		if i == maxWeightFindings {
+			doc.Line("%s more; --format json has all", Count(len(r.Findings)-i, "finding", "findings"))
+			break
+		}
+		f := &r.Findings[i]
+		doc.add(Field{Kind: Titled, Label: string(f.Class), Tone: Bad, Text: f.Name()})
+		doc.fields(WeightFields(f)...)
+	}
+	doc.Blank()
+	doc.fields(WeightsSummary(r)...)
+	doc.fields(WeightsVerdict(r))
+	return doc
+}
+
 // WeightsPlace describes a checkpoint.
 func WeightsPlace(x weights.Place) string {
 	return fmt.Sprintf("%s: %s, %s in %s, %s", x.Path, x.Format, Count(x.Tensors, "tensor", "tensors"), strings.Join(x.Stored, ", "), amount.Bytes(x.Bytes))
 }
 
-// RowsOfOriginal is said of sentences about a tensor whose rows the port's file has elsewhere.
-const RowsOfOriginal = "rows are counted as in the original; the port's file has them in other places"
+// WeightFields are what is wrong with a tensor, where first, and what to try.
+func WeightFields(f *weights.Finding) []Field {
+	doc := &Document{}
+	doc.field("found", "%s", f.What)
+	if a := f.At; a != nil {
+		doc.field("first", "%s", weightAt(a))
+		if a.File != nil && a.File.Row != a.Row && strings.Contains(f.What, "row") {
+			doc.only(Brief, func() {
+				doc.field("note", "rows are counted as in the original; the port's file has them in other places")
+			})
+		}
+	}
+	doc.only(Whole, func() {
+		if len(f.Also) > 0 {
+			doc.field("also", "%s", Some(f.Also))
+		}
+		doc.field("try", "%s", strings.Join(f.Steps(), "; "))
+	})
+	doc.only(Brief, func() {
+		for i, step := range f.Steps() {
+			doc.field(Either(i == 0, "try", ""), "%s", step)
+		}
+	})
+	return doc.last().Fields
+}
 
-// WeightAt gives the place of the first wrong element, and the two values there.
-func WeightAt(a *weights.Element) string {
+// FirstWrong is where a tensor is wrong first, and in how many elements; empty where no element was compared.
+func FirstWrong(t *weights.Row) string {
+	if t.At == nil {
+		return ""
+	}
+	return fmt.Sprintf("first at %s; %d of %d elements", weightAt(t.At), t.Unequal, t.Elements)
+}
+
+// weightAt gives the place of the first wrong element, and the two values there.
+func weightAt(a *weights.Element) string {
 	of, at := "", weights.Spot{Row: a.Row, Column: a.Column}
 	if a.File != nil {
 		at = *a.File
@@ -33,8 +88,16 @@ func WeightAt(a *weights.Element) string {
 	return text
 }
 
-// WeightsRight says how many tensors are right, and how.
-func WeightsRight(r *weights.Result) []string {
+// WeightsSummary says how many tensors are right, and how, and has remarks.
+func WeightsSummary(r *weights.Result) (all []Field) {
+	for _, line := range weightsRight(r) {
+		all = append(all, lead("", line))
+	}
+	return append(all, Remarks(weightNotes(r))...)
+}
+
+// weightsRight says how many tensors are right, and how.
+func weightsRight(r *weights.Result) []string {
 	counts, worst := map[string]int{}, map[string]float64{}
 	var order []string
 	for i := range r.Tensors {
@@ -74,8 +137,8 @@ func WeightsRight(r *weights.Result) []string {
 // maxWeightNotes bounds the notes of a text.
 const maxWeightNotes = 8
 
-// WeightNotes are remarks on the files, and on tensors: what is the same of several once.
-func WeightNotes(r *weights.Result) []string {
+// weightNotes are remarks on the files, and on tensors: what is the same of several once.
+func weightNotes(r *weights.Result) []string {
 	var notes []string
 	at := map[string]int{}
 	count := map[string]int{}
@@ -121,7 +184,7 @@ func WeightsVerdict(r *weights.Result) Field {
 	case r.Right():
 		return Field{Kind: Said, Label: "MATCH", Tone: Good, Text: fmt.Sprintf("%s compared: %s", tensors, right)}
 	case c.Wrong+c.Unidentified == 0:
-		return Field{Kind: Said, Label: "INCOMPLETE", Tone: Bad, Text: "no tensor was compared"}
+		return Field{Kind: Said, Label: "INCOMPLETE", Tone: Bad, Text: weights.NothingCompared}
 	case c.Wrong == 0:
 		return Field{Kind: Said, Label: "INCOMPLETE", Tone: Bad, Text: fmt.Sprintf("%d of %s %s UNIDENTIFIED: %s", c.Unidentified, tensors, Either(c.Unidentified == 1, "is", "are"), right)}
 	case c.Unidentified > 0:

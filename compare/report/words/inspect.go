@@ -1,25 +1,22 @@
-package text
+package words
 
 import (
 	"fmt"
-	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/olekukonko/tablewriter/tw"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/inspect"
 	"github.com/tracediff/tracediff/compare/measure"
-	"github.com/tracediff/tracediff/compare/report/words"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/amount"
 )
 
-// Inspection writes a result for people, at most 80 columns wide but for names, tables of many columns and the values
-// of a slice. The error is that of w.
-func Inspection(w io.Writer, r *inspect.Result) error {
+// Inspection is what a look into one or two files has shown, at most 80 columns wide but for names, tables of many columns and the values
+// of a slice.
+func Inspection(r *inspect.Result) *Document {
 	p := &inspection{result: r}
 	for i := range r.Files {
 		p.file(i)
@@ -33,17 +30,15 @@ func Inspection(w io.Writer, r *inspect.Result) error {
 		p.pair(r)
 	}
 	if len(r.Notes) > 0 {
-		p.blank()
+		p.Blank()
 	}
-	for _, n := range r.Notes {
-		p.line("note: %s", n)
-	}
-	return p.writeTo(w)
+	p.fields(Remarks(r.Notes)...)
+	return &p.Document
 }
 
-// inspection collects the text.
+// inspection is a document while it is made.
 type inspection struct {
-	printer
+	Document
 	result *inspect.Result
 }
 
@@ -70,65 +65,71 @@ func (p *inspection) file(i int) {
 			text += ", " + part
 		}
 	}
-	p.line("%-6s %s", label+":", text)
+	p.Line("%-6s %s", label+":", text)
 	if !f.Sequence {
-		p.line("%-6s unknown, the file does not tell: other writers sort by dtype and name", "order:")
+		p.Line("%-6s unknown, the file does not tell: other writers sort by dtype and name", "order:")
 	}
 	if f.Status != "" && f.Status != "complete" {
-		p.line("%-6s %s", "run:", f.Status)
+		p.Line("%-6s %s", "run:", f.Status)
 	}
 	for _, n := range f.Notes {
-		p.line("%-6s %s", "note:", n)
+		p.Line("%-6s %s", "note:", n)
 	}
 }
 
 // table is written after a blank line.
-func (p *inspection) table(align []tw.Align, header []string, rows [][]string) {
-	p.blank()
-	if err := Table(&p.Builder, align, header, rows); err != nil && p.err == nil {
-		p.err = err
+func (p *inspection) table(columns []Column, rows [][]string) {
+	cells := make([][]Cell, len(rows))
+	for i, row := range rows {
+		cells[i] = plainCells(row...)
 	}
+	p.Blank()
+	p.Document.table(columns, cells)
 }
 
-// columns is the alignment of a table: the first so many to the left, the others to the right.
-func columns(left, right int) []tw.Align {
-	var align []tw.Align
-	for range left {
-		align = append(align, tw.AlignLeft)
+// texts are columns of texts, and numbers of numbers.
+func texts(titles ...string) (all []Column) {
+	for _, title := range titles {
+		all = append(all, Column{Title: title})
 	}
-	for range right {
-		align = append(align, tw.AlignRight)
+	return all
+}
+
+func numbers(titles ...string) []Column {
+	all := texts(titles...)
+	for i := range all {
+		all[i].Right = true
 	}
-	return align
+	return all
 }
 
 func (p *inspection) list(lines []inspect.Line) {
-	header, align := []string{"name", "shape", "dtype"}, columns(3, 0)
+	header := texts("name", "shape", "dtype")
 	if passes := p.result.Files[0].Passes > 1; passes {
-		header, align = append([]string{"pass"}, header...), append(columns(0, 1), align...)
+		header = append(numbers("pass"), header...)
 	}
 	width := len(header)
 	if len(lines) > 0 && lines[0].Stats != nil {
-		header, align = append(header, "min", "max", "mean", "std", "note"), append(append(align, columns(0, 4)...), tw.AlignLeft)
+		header = slices.Concat(header, numbers("min", "max", "mean", "std"), texts("note"))
 	}
 	rows := make([][]string, len(lines))
 	bytes := int64(0)
 	for i := range lines {
 		l := &lines[i]
 		name := capture.Key(0, l.Name, l.Firing)
-		rows[i] = []string{strconv.Itoa(l.Pass), words.Clean(name), words.Sizes(l.Shape), l.DType}[4-width:]
+		rows[i] = []string{strconv.Itoa(l.Pass), name, Sizes(l.Shape), l.DType}[4-width:]
 		if s := l.Stats; s != nil {
 			rows[i] = append(rows[i], extreme(s.Min, 4, l.DType), extreme(s.Max, 4, l.DType), figure(s.Mean, 4), figure(s.Std, 4), strings.Join(oddities(s), ", "))
 		}
 		bytes += l.Bytes
 	}
-	p.table(align, header, rows)
-	p.blank()
-	text := words.Count(len(lines), "tensor", "tensors")
+	p.table(header, rows)
+	p.Blank()
+	text := Count(len(lines), "tensor", "tensors")
 	if all := p.result.Files[0].Tensors; all != len(lines) {
 		text += fmt.Sprintf(" of %d", all)
 	}
-	p.line("%s, %s", text, amount.Bytes(bytes))
+	p.Line("%s, %s", text, amount.Bytes(bytes))
 }
 
 // oddities lists counts of NaN, infinities and masked elements, and tensors that are empty, all zero or constant.
@@ -155,7 +156,7 @@ func oddities(s *inspect.Stats) []string {
 
 // one writes a tensor in full.
 func (p *inspection) one(t *inspect.Tensor) {
-	p.blank()
+	p.Blank()
 	p.head(t)
 	p.stats(t.Line.Stats, t.Line.DType)
 	if t.Line.Stats.Finite > 1 {
@@ -172,8 +173,8 @@ func (p *inspection) one(t *inspect.Tensor) {
 
 // head writes what a tensor is.
 func (p *inspection) head(t *inspect.Tensor) {
-	p.line("%s", t.Line.Key)
-	shape := words.Sizes(t.Line.Shape)
+	p.Line("%s", t.Line.Key)
+	shape := Sizes(t.Line.Shape)
 	if known(t.Axes) {
 		shape += ": " + strings.Join(t.Axes, " x ")
 	}
@@ -208,7 +209,7 @@ func known(axes []string) bool {
 }
 
 func (p *inspection) stats(s *inspect.Stats, dtype string) {
-	p.blank()
+	p.Blank()
 	text := fmt.Sprintf("%d", s.Elements)
 	for _, odd := range oddities(s) {
 		text += ", " + odd

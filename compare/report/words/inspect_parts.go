@@ -1,4 +1,4 @@
-package text
+package words
 
 import (
 	"fmt"
@@ -7,18 +7,17 @@ import (
 
 	"github.com/tracediff/tracediff/compare/inspect"
 	"github.com/tracediff/tracediff/compare/measure"
-	"github.com/tracediff/tracediff/compare/report/words"
 )
 
 func (p *inspection) percentiles(list []inspect.Percentile) {
 	if len(list) == 0 {
 		return
 	}
-	header, row := []string{"percentile"}, []string{""}
+	header, row := texts("percentile"), []string{""}
 	for _, q := range list {
-		header, row = append(header, strconv.FormatFloat(q.P, 'g', -1, 64)), append(row, figure(q.Value, 3))
+		header, row = append(header, numbers(strconv.FormatFloat(q.P, 'g', -1, 64))...), append(row, figure(q.Value, 3))
 	}
-	p.table(columns(1, len(list)), header, [][]string{row})
+	p.table(header, [][]string{row})
 }
 
 // barWidth is the length of the longest bar. With its bounds and its count, a line stays within 80 columns.
@@ -52,9 +51,7 @@ func (p *inspection) histogram(h *inspect.Histogram) {
 	for i, n := range counts {
 		rows[i] = []string{labels[i], strconv.FormatInt(n, 10), bar(n, most)}
 	}
-	align := columns(0, 3)
-	align[2] = columns(1, 0)[0]
-	p.table(align, []string{"from to", "elements", ""}, rows)
+	p.table(append(numbers("from to", "elements"), texts("")...), rows)
 }
 
 // bar returns n/most of barWidth in '#'; "." for a count above 0 that rounds to an empty bar.
@@ -67,15 +64,12 @@ func bar(n, most int64) string {
 }
 
 func (p *inspection) byAxis(a *inspect.Axis) {
-	header := []string{fmt.Sprintf("by %s", a.Axis), "min", "max", "mean", "std", "rms", "note"}
 	rows := make([][]string, len(a.Slices))
 	for i := range a.Slices {
 		s := &a.Slices[i]
 		rows[i] = []string{strconv.Itoa(i), figure(s.Min, 4), figure(s.Max, 4), figure(s.Mean, 4), figure(s.Std, 4), figure(s.RMS, 4), strings.Join(oddities(s), ", ")}
 	}
-	align := columns(0, 7)
-	align[6] = columns(1, 0)[0]
-	p.table(align, header, rows)
+	p.table(append(numbers("by "+a.Axis, "min", "max", "mean", "std", "rms"), texts("note")...), rows)
 }
 
 func (p *inspection) channels(c *inspect.Channels) {
@@ -86,16 +80,14 @@ func (p *inspection) channels(c *inspect.Channels) {
 	for i, t := range c.Top {
 		rows[i] = []string{strconv.Itoa(t.Index), figure(t.RMS, 4), figure(t.Ratio, 3), figure(t.Peak, 4), fmt.Sprint(t.At)}
 	}
-	align := columns(0, 5)
-	align[4] = columns(1, 0)[0]
-	p.table(align, []string{"top " + c.Axis, "rms", "times the median", "peak", "at"}, rows)
+	p.table(append(numbers("top "+c.Axis, "rms", "times the median", "peak"), texts("at")...), rows)
 }
 
 func (p *inspection) logits(title string, l *inspect.Logits) {
 	if l == nil {
 		return
 	}
-	header, align := []string{"rank", "id", "logit", "probability", "text"}, append(columns(0, 4), columns(1, 0)...)
+	header := append(numbers("rank", "id", "logit", "probability"), texts("text")...)
 	rows := make([][]string, len(l.Top))
 	shown := 4 // columns, without texts
 	for i, t := range l.Top {
@@ -107,9 +99,9 @@ func (p *inspection) logits(title string, l *inspect.Logits) {
 	for i := range rows {
 		rows[i] = rows[i][:shown]
 	}
-	p.blank()
-	p.line("%s, by row %v of %d; entropy %s nats", title, l.Row, l.Rows, figure(l.Entropy, 4))
-	p.table(align[:shown], header[:shown], rows)
+	p.Blank()
+	p.Line("%s, by row %v of %d; entropy %s nats", title, l.Row, l.Rows, figure(l.Entropy, 4))
+	p.table(header[:shown], rows)
 }
 
 // values writes the last two axes as a table, once for each index of the others.
@@ -120,16 +112,16 @@ func (p *inspection) values(title string, v *inspect.Values, dtype string) {
 	if v.Slice != "" {
 		title += fmt.Sprintf(" [%s]", v.Slice)
 	}
-	p.blank()
+	p.Blank()
 	if len(v.Indexes) == 0 {
 		text := ""
 		if v.Texts != nil {
 			text = " " + strconv.Quote(v.Texts[0])
 		}
-		p.line("%s: %s%s", title, exactly(v.Values[0], dtype), text)
+		p.Line("%s: %s%s", title, exactly(v.Values[0], dtype), text)
 		return
 	}
-	p.line("%s: %s, mean %s, std %s", title, words.Count(len(v.Values), "value", "values"), figure(v.Stats.Mean, 6), figure(v.Stats.Std, 6))
+	p.Line("%s: %s, mean %s, std %s", title, Count(len(v.Values), "value", "values"), figure(v.Stats.Mean, 6), figure(v.Stats.Std, 6))
 	if len(v.Values) == 0 {
 		return
 	}
@@ -145,8 +137,8 @@ func (p *inspection) values(title string, v *inspect.Values, dtype string) {
 	each := len(across) * len(down)
 	for n := 0; n < len(v.Values); n += each {
 		if axes > 2 {
-			p.blank()
-			p.line("%s", outer(v, n/each))
+			p.Blank()
+			p.Line("%s", outer(v, n/each))
 		}
 		p.matrix(down, across, v.Values[n:n+each], dtype)
 	}
@@ -159,7 +151,7 @@ func (p *inspection) tokens(v *inspect.Values) {
 	for i, id := range v.Values {
 		rows[i] = []string{strconv.Itoa(across[i%len(across)]), strconv.FormatFloat(float64(id), 'f', 0, 64), strconv.Quote(v.Texts[i])}
 	}
-	p.table(append(columns(0, 2), columns(1, 0)...), []string{v.Axes[len(v.Axes)-1], "id", "text"}, rows)
+	p.table(append(numbers(v.Axes[len(v.Axes)-1], "id"), texts("text")...), rows)
 }
 
 // outer says where the n-th table of a slice lies.
@@ -175,9 +167,9 @@ func outer(v *inspect.Values, n int) string {
 
 // matrix writes a table of values under the indexes of the tensor.
 func (p *inspection) matrix(down, across []int, values []measure.Number, dtype string) {
-	header := []string{""}
+	header := numbers("")
 	for _, i := range across {
-		header = append(header, strconv.Itoa(i))
+		header = append(header, numbers(strconv.Itoa(i))...)
 	}
 	rows := make([][]string, len(down))
 	for r, i := range down {
@@ -186,7 +178,7 @@ func (p *inspection) matrix(down, across []int, values []measure.Number, dtype s
 			rows[r] = append(rows[r], exactly(values[r*len(across)+c], dtype))
 		}
 	}
-	p.table(columns(0, len(header)), header, rows)
+	p.table(header, rows)
 }
 
 // exactly writes an element's value. NaN is a value here, so "NaN" is written; in statistics NaN means undefined.

@@ -1,4 +1,4 @@
-package text
+package words
 
 import (
 	"fmt"
@@ -8,23 +8,25 @@ import (
 
 	"github.com/tracediff/tracediff/compare/inspect"
 	"github.com/tracediff/tracediff/compare/measure"
-	"github.com/tracediff/tracediff/compare/report/words"
 )
+
+// difference is the column of the difference of two tensors.
+const difference = "A - B"
 
 // pair writes two tensors side by side.
 func (p *inspection) pair(r *inspect.Result) {
 	a, b, d := &r.Tensors[0], &r.Tensors[1], r.Difference
-	p.blank()
-	p.line("%s", a.Line.Key)
+	p.Blank()
+	p.Line("%s", a.Line.Key)
 	if b.Line.Key != a.Line.Key {
-		p.line("%s", b.Line.Key)
+		p.Line("%s", b.Line.Key)
 	}
-	header := []string{"", "A", "B"}
+	header := append(texts(""), numbers("A", "B")...)
 	if d != nil {
-		header = append(header, "A - B")
+		header = append(header, numbers(difference)...)
 	}
 	rows := [][]string{
-		{"shape", words.Sizes(a.Line.Shape), words.Sizes(b.Line.Shape)},
+		{"shape", Sizes(a.Line.Shape), Sizes(b.Line.Shape)},
 		{"dtype", a.Line.DType, b.Line.DType},
 	}
 	stats := []*inspect.Stats{a.Line.Stats, b.Line.Stats}
@@ -36,10 +38,10 @@ func (p *inspection) pair(r *inspect.Result) {
 	if b.Line.DType != dtype {
 		dtype = "" // of which the difference has neither
 	}
-	rows = append(rows, counts(stats)...)
+	rows = append(rows, elements(stats)...)
 	rows = append(rows, moments(stats)...)
 	rows = append(rows, ranks(percentiles)...)
-	p.table(columns(1, len(header)-1), header, rows)
+	p.table(header, rows)
 	if d == nil {
 		return
 	}
@@ -53,7 +55,7 @@ func (p *inspection) pair(r *inspect.Result) {
 	if d.Values != nil {
 		p.values("A", a.Values, a.Line.DType)
 		p.values("B", b.Values, b.Line.DType)
-		p.values("A - B", d.Values, dtype)
+		p.values(difference, d.Values, dtype)
 	}
 }
 
@@ -66,12 +68,12 @@ func (p *inspection) byAxisOfBoth(a, b *inspect.Axis) {
 			strconv.Itoa(i), figure(x.Mean, 4), figure(y.Mean, 4), figure(x.Std, 4), figure(y.Std, 4), figure(x.RMS, 4), figure(y.RMS, 4),
 		}
 	}
-	p.table(columns(0, 7), []string{"by " + a.Axis, "mean A", "mean B", "std A", "std B", "rms A", "rms B"}, rows)
+	p.table(numbers("by "+a.Axis, "mean A", "mean B", "std A", "std B", "rms A", "rms B"), rows)
 }
 
-// counts returns rows with the number of elements of each sort (masked, NaN, zero), one column per tensor. A sort without elements in every
+// elements returns rows with the number of elements of each sort (masked, NaN, zero), one column per tensor. A sort without elements in every
 // tensor has no row.
-func counts(all []*inspect.Stats) [][]string {
+func elements(all []*inspect.Stats) [][]string {
 	var rows [][]string
 	for _, c := range []struct {
 		label string
@@ -124,15 +126,15 @@ func ranks(all [][]inspect.Percentile) [][]string {
 
 // metrics writes how far the tensors are apart, by the numbers that a comparison has of them.
 func (p *inspection) metrics(m *measure.Metrics) {
-	p.blank()
+	p.Blank()
 	if m.Worst == nil {
-		p.field("max abs", "%s", words.Number(m.MaxAbs))
+		p.field("max abs", "%s", Number(m.MaxAbs))
 	} else {
-		p.field("max abs", "%s at %v: A %s, B %s", words.Number(m.MaxAbs), m.Worst, figure(m.LocalAt, 9), figure(m.ReferenceAt, 9))
+		p.field("max abs", "%s at %v: A %s, B %s", Number(m.MaxAbs), m.Worst, figure(m.LocalAt, 9), figure(m.ReferenceAt, 9))
 	}
 	if !math.IsNaN(float64(m.RelL2)) { // integers have none
-		p.field("relative L2", "%s, of B", words.Number(m.RelL2))
-		p.field("cosine", "%s", words.Parallel(m.Cosine))
+		p.field("relative L2", "%s, of B", Number(m.RelL2))
+		p.field("cosine", "%s", Parallel(m.Cosine))
 		p.field("scale", "%s: A is nearest to B times this", figure(m.Scale, 8))
 	}
 	ulp := ""
@@ -144,9 +146,9 @@ func (p *inspection) metrics(m *measure.Metrics) {
 		if a.RelL2 == 0 {
 			continue
 		}
-		p.field("worst "+a.Axis, "%d of %d: relative L2 %s", a.Worst, a.Size, words.Number(a.RelL2))
+		p.field("worst "+a.Axis, "%d of %d: relative L2 %s", a.Worst, a.Size, Number(a.RelL2))
 	}
 	if m.NonFinite > 0 {
-		p.field("non-finite", "on one side only in %s, the first at %v", words.Count(int(m.NonFinite), "element", "elements"), m.NonFiniteAt)
+		p.field("non-finite", "on one side only in %s, the first at %v", Count(int(m.NonFinite), "element", "elements"), m.NonFiniteAt)
 	}
 }
