@@ -96,7 +96,7 @@ func (a *actionRun) write(python string) {
 	a.t.Chdir(a.repository)
 	a.t.Setenv("CI", "")
 	var out, errOut bytes.Buffer
-	if code := run(append(append([]string{"tracediff"}, words(once[1])...), "--python", python), nil, &out, &errOut); code != exitMatch {
+	if code := run(append(append([]string{"tracediff"}, fieldsOf(once[1])...), "--python", python), nil, &out, &errOut); code != exitMatch {
 		a.t.Fatalf("exit status %d: %s", code, errOut.String())
 	}
 	left, err := filepath.Glob(".tracediff/*") // git add .tracediff/references

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tracediff/tracediff/compare/report"
 	"github.com/tracediff/tracediff/compare/report/text"
+	"github.com/tracediff/tracediff/compare/report/words"
 	"github.com/tracediff/tracediff/docs"
 	"github.com/tracediff/tracediff/internal/plain"
 )
@@ -51,7 +52,7 @@ const labelColumns = 20
 // explainReport prints the meaning of each line of the report, and the commands to type next.
 func explainReport(w io.Writer, d *report.Document, page string) error {
 	var b bytes.Buffer
-	if err := texts(&b, d, text.NewStyle(false)); err != nil {
+	if err := texts(&b, words.New(d), text.NewStyle(false)); err != nil {
 		return err
 	}
 	fmt.Fprintln(w, "\nWhat the lines mean")

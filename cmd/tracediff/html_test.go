@@ -48,7 +48,7 @@ func TestPages(t *testing.T) {
 		t.Helper()
 		args = fmt.Sprintf("tracediff %s --report html=%s.html --report json=%[2]s.json", args, filepath.Join(dir, name))
 		var out, errOut bytes.Buffer
-		if got := run(words(args), nil, &out, &errOut); got != code {
+		if got := run(fieldsOf(args), nil, &out, &errOut); got != code {
 			t.Fatalf("%s: exit status %d, want %d: %s\n%s", name, got, code, errOut.String(), tail(out.String()))
 		}
 		text := readPage(t, dir, name+".html")

@@ -197,7 +197,7 @@ func checkPage(t *testing.T, root, page string, least int) {
 			shown++
 			args, _ := arguments(s.command)
 			var out, errOut bytes.Buffer
-			if status := run(append([]string{"tracediff"}, words(args)...), nil, &out, &errOut); status != s.status {
+			if status := run(append([]string{"tracediff"}, fieldsOf(args)...), nil, &out, &errOut); status != s.status {
 				t.Errorf("%s\nends with status %d, and the page says %d", s.command, status, s.status)
 			}
 			if line, ok := shows(strings.Split(out.String(), "\n"), s.want); !ok {
@@ -210,8 +210,8 @@ func checkPage(t *testing.T, root, page string, least int) {
 	}
 }
 
-// words splits a command line at spaces outside of quotes.
-func words(line string) []string {
+// fieldsOf splits a command line at spaces outside of quotes.
+func fieldsOf(line string) []string {
 	var list []string
 	var quote rune
 	fresh := true

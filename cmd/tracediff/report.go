@@ -19,6 +19,7 @@ import (
 	"github.com/tracediff/tracediff/compare/report/junit"
 	"github.com/tracediff/tracediff/compare/report/sarif"
 	"github.com/tracediff/tracediff/compare/report/text"
+	"github.com/tracediff/tracediff/compare/report/words"
 	"github.com/tracediff/tracediff/internal/advice"
 	"github.com/tracediff/tracediff/internal/amount"
 	"github.com/tracediff/tracediff/internal/files"
@@ -37,13 +38,13 @@ func reportFlags() []cli.Flag {
 }
 
 // formats write a document, by the name of the format.
-var formats = map[string]func(io.Writer, *report.Document, text.Style) error{
+var formats = map[string]func(io.Writer, *words.Report, text.Style) error{
 	"text":  texts,
-	"json":  func(w io.Writer, d *report.Document, _ text.Style) error { return report.JSON(w, d) },
-	"jsonl": func(w io.Writer, d *report.Document, _ text.Style) error { return report.JSONLines(w, d) },
-	"junit": func(w io.Writer, d *report.Document, _ text.Style) error { return junit.Write(w, d) },
-	"sarif": func(w io.Writer, d *report.Document, _ text.Style) error { return sarif.Write(w, d) },
-	"html":  func(w io.Writer, d *report.Document, _ text.Style) error { return html.Write(w, d) },
+	"json":  func(w io.Writer, d *words.Report, _ text.Style) error { return report.JSON(w, d.Document) },
+	"jsonl": func(w io.Writer, d *words.Report, _ text.Style) error { return report.JSONLines(w, d.Document) },
+	"junit": func(w io.Writer, d *words.Report, _ text.Style) error { return junit.Write(w, d) },
+	"sarif": func(w io.Writer, d *words.Report, _ text.Style) error { return sarif.Write(w, d) },
+	"html":  func(w io.Writer, d *words.Report, _ text.Style) error { return html.Write(w, d) },
 }
 
 // htmlFormat is the format with pictures.
@@ -151,8 +152,9 @@ func (o *outputs) shows() bool {
 // prints it like every error.
 func (o *outputs) publish(c *cli.Context, d *report.Document, failed error) error {
 	d.About = cmp.Or(o.about, githubFile(c))
-	unwritten := o.writeFiles(c, d)
-	if err := o.print(c, d); err != nil {
+	said := words.New(d)
+	unwritten := o.writeFiles(c, said)
+	if err := o.print(c, said); err != nil {
 		return hint.Also(err, unwritten)
 	}
 	switch {
@@ -169,7 +171,7 @@ func (o *outputs) publish(c *cli.Context, d *report.Document, failed error) erro
 }
 
 // writeFiles writes the report files.
-func (o *outputs) writeFiles(c *cli.Context, d *report.Document) error {
+func (o *outputs) writeFiles(c *cli.Context, d *words.Report) error {
 	unwritten := o.writeEach(c, func(w io.Writer, format string) error { return formats[format](w, d, o.plain) })
 	return hint.Also(unwritten, o.writeSummary(func(w io.Writer, room int) error { return github.Summary(w, d, room) }))
 }
@@ -196,8 +198,8 @@ func (o *outputs) writeEach(c *cli.Context, write func(w io.Writer, format strin
 }
 
 // print writes the result to standard output, and then the annotations.
-func (o *outputs) print(c *cli.Context, d *report.Document) error {
-	if !unheard(o.format, d) {
+func (o *outputs) print(c *cli.Context, d *words.Report) error {
+	if !unheard(o.format, d.Document) {
 		if err := formats[o.format](c.App.Writer, d, o.style); err != nil {
 			return err
 		}
@@ -214,7 +216,7 @@ func unheard(format string, d *report.Document) bool {
 }
 
 // texts writes run after run, a named run under its name.
-func texts(w io.Writer, d *report.Document, style text.Style) error {
+func texts(w io.Writer, d *words.Report, style text.Style) error {
 	if d.Weights != nil {
 		heading := "== weights\n"
 		if style.Terse() {
@@ -248,7 +250,7 @@ func texts(w io.Writer, d *report.Document, style text.Style) error {
 			}
 			continue
 		}
-		if err := text.Write(w, r.Result, style.WithSince(r.Since)); err != nil {
+		if err := text.Write(w, r.Words, style.WithSince(r.Since)); err != nil {
 			return err
 		}
 	}
@@ -261,7 +263,7 @@ func texts(w io.Writer, d *report.Document, style text.Style) error {
 			return err
 		}
 	}
-	_, err := fmt.Fprintln(w, summary(d))
+	_, err := fmt.Fprintln(w, summary(d.Document))
 	return err
 }
 

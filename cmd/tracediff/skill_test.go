@@ -41,7 +41,7 @@ func TestSkill(t *testing.T) {
 	app := newApp(nil, io.Discard, io.Discard)
 	named := regexp.MustCompile("`tracediff ([^`]+)`").FindAllStringSubmatch(text, -1)
 	for _, m := range named {
-		typed := words(m[1])
+		typed := fieldsOf(m[1])
 		c := app.Command(typed[0])
 		if c == nil {
 			t.Errorf("there is no command %q", m[1])

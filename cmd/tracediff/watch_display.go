@@ -13,6 +13,7 @@ import (
 	"github.com/vbauerster/mpb/v8/cwriter"
 
 	"github.com/tracediff/tracediff/compare/report/text"
+	"github.com/tracediff/tracediff/compare/report/words"
 	"github.com/tracediff/tracediff/internal/advice"
 	"github.com/tracediff/tracediff/internal/amount"
 	"github.com/tracediff/tracediff/internal/plain"
@@ -177,7 +178,7 @@ func (s *screen) lines(columns, rows int) []string {
 	}
 	lines = append(lines, p.notes()...)
 	if p.err == nil {
-		return append(append(lines, ""), text.Screen(p.result, s.style, columns)...)
+		return append(append(lines, ""), text.Screen(words.Of(p.result), s.style, columns)...)
 	}
 	var hint []string
 	if p.built == "" {

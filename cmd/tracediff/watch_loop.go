@@ -17,6 +17,7 @@ import (
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/report"
 	"github.com/tracediff/tracediff/compare/report/text"
+	"github.com/tracediff/tracediff/compare/report/words"
 	"github.com/tracediff/tracediff/internal/gatefile"
 	"github.com/tracediff/tracediff/internal/plain"
 	"github.com/tracediff/tracediff/internal/session"
@@ -170,7 +171,7 @@ func (w *watching) once(ctx context.Context, p *pass, said *spoken) error {
 		return err
 	}
 	p.result, w.before = r, r
-	return w.out.writeFiles(w.c, report.NewDocument(version(), newRun("", r, nil)))
+	return w.out.writeFiles(w.c, words.New(report.NewDocument(version(), newRun("", r, nil))))
 }
 
 // ending says how a build failed.

@@ -18,6 +18,7 @@ import (
 	"github.com/tracediff/tracediff/compare/report/junit"
 	"github.com/tracediff/tracediff/compare/report/reporttest"
 	"github.com/tracediff/tracediff/compare/report/text"
+	"github.com/tracediff/tracediff/compare/report/words"
 )
 
 func schema(t *testing.T, name string) *jsonschema.Schema {
@@ -133,10 +134,12 @@ func TestJSONLines(t *testing.T) {
 	}
 }
 
+func junitOf(w io.Writer, d *report.Document) error { return junit.Write(w, words.New(d)) }
+
 // What a pass rests on is said where somebody reads of it: one without certificates is a weaker one.
 func TestMatchWithoutCertificatesIsMarked(t *testing.T) {
 	d := reporttest.Documents(t)["uncertified"]
-	for name, write := range map[string]func(io.Writer, *report.Document) error{"JUnit": junit.Write, "JSON": report.JSON, "JSON Lines": report.JSONLines} {
+	for name, write := range map[string]func(io.Writer, *report.Document) error{"JUnit": junitOf, "JSON": report.JSON, "JSON Lines": report.JSONLines} {
 		text := string(reporttest.Write(t, write, d))
 		if !strings.Contains(text, "the order has names and no operations") || !strings.Contains(text, "uncertified") && !strings.Contains(text, "nothing was certified: ") {
 			t.Errorf("%s does not say that nothing was certified:\n%s", name, text)
@@ -147,7 +150,7 @@ func TestMatchWithoutCertificatesIsMarked(t *testing.T) {
 // Formats that cannot be written are the error of the writer.
 func TestFormatsReportErrors(t *testing.T) {
 	d := reporttest.Documents(t)["match"]
-	for name, write := range map[string]func(io.Writer, *report.Document) error{"json": report.JSON, "jsonl": report.JSONLines, "junit": junit.Write} {
+	for name, write := range map[string]func(io.Writer, *report.Document) error{"json": report.JSON, "jsonl": report.JSONLines, "junit": junitOf} {
 		if err := write(reporttest.BrokenPipe{}, d); !errors.Is(err, reporttest.ErrPipe) {
 			t.Errorf("%s: error %v, want that of the writer", name, err)
 		}

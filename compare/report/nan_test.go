@@ -13,6 +13,7 @@ import (
 	"github.com/tracediff/tracediff/compare/report/junit"
 	"github.com/tracediff/tracediff/compare/report/reporttest"
 	"github.com/tracediff/tracediff/compare/report/text"
+	"github.com/tracediff/tracediff/compare/report/words"
 	"github.com/tracediff/tracediff/hooks"
 )
 
@@ -23,7 +24,7 @@ func TestNaNIsNoErrorOfZero(t *testing.T) {
 	res := c.Run(t)
 	d := report.NewDocument("test", report.Run{Exit: res.ExitCode(), Result: res})
 	var xml, page bytes.Buffer
-	if err := errors.Join(junit.Write(&xml, d), html.Write(&page, d)); err != nil {
+	if err := errors.Join(junit.Write(&xml, words.New(d)), html.Write(&page, words.New(d))); err != nil {
 		t.Fatal(err)
 	}
 	short := reporttest.Text(t, res, text.NewStyle(false))

@@ -17,23 +17,24 @@ import (
 	"github.com/tracediff/tracediff/compare/report/junit"
 	"github.com/tracediff/tracediff/compare/report/sarif"
 	"github.com/tracediff/tracediff/compare/report/text"
+	"github.com/tracediff/tracediff/compare/report/words"
 )
 
 // format is one way to write the outcome of a comparison. end is the end of the name of the file.
 type format struct {
 	end   string
-	write func(w io.Writer, d *report.Document) error
+	write func(w io.Writer, d *words.Report) error
 }
 
 // textIn is a format of the text report, without a run that has no result.
 func textIn(end string, style text.Style) format {
-	return format{end, func(w io.Writer, d *report.Document) error {
+	return format{end, func(w io.Writer, d *words.Report) error {
 		for i := range d.Runs {
 			if r := &d.Runs[i]; r.Result == nil {
 				if err := text.NotCompared(w, r); err != nil {
 					return err
 				}
-			} else if err := text.Write(w, r.Result, style.WithSince("somewhere else")); err != nil {
+			} else if err := text.Write(w, r.Words, style.WithSince("somewhere else")); err != nil {
 				return err
 			}
 		}
@@ -51,20 +52,20 @@ func renderers() []format {
 		textIn("table.txt", plain.WithView(text.Everything).WithPower()),
 		textIn("table.ansi", coloured.WithView(text.Everything)),
 		textIn("quiet.txt", plain.WithView(text.VerdictOnly)),
-		{"screen.txt", func(w io.Writer, d *report.Document) error {
+		{"screen.txt", func(w io.Writer, d *words.Report) error {
 			for i := range d.Runs {
-				if r := d.Runs[i].Result; r != nil {
-					fmt.Fprintf(w, "%s\n%s\n", text.Verdict(r, plain), strings.Join(text.Screen(r, plain, 60), "\n"))
+				if doc := d.Runs[i].Words; doc != nil {
+					fmt.Fprintf(w, "%s\n%s\n", text.Verdict(doc.Result, plain), strings.Join(text.Screen(doc, plain, 60), "\n"))
 				}
 			}
 			return nil
 		}},
-		{"jsonl", report.JSONLines},
+		{"jsonl", func(w io.Writer, d *words.Report) error { return report.JSONLines(w, d.Document) }},
 		{"junit.xml", junit.Write},
 		{"sarif", sarif.Write},
 		{"html", html.Write},
-		{"annotations.txt", func(w io.Writer, d *report.Document) error { return github.Annotations(w, d, "tracediff.toml") }},
-		{"summary.md", func(w io.Writer, d *report.Document) error { return github.Summary(w, d, github.MaxSummary) }},
+		{"annotations.txt", func(w io.Writer, d *words.Report) error { return github.Annotations(w, d, "tracediff.toml") }},
+		{"summary.md", func(w io.Writer, d *words.Report) error { return github.Summary(w, d, github.MaxSummary) }},
 	}
 }
 
@@ -88,9 +89,10 @@ func render(from, out string) error {
 		if d == nil {
 			continue
 		}
+		said := words.New(d)
 		for _, f := range renderers() {
 			var b bytes.Buffer
-			if err := attempt(f, &b, d); err != nil {
+			if err := attempt(f, &b, said); err != nil {
 				return fmt.Errorf("%s as %s: %w", path, f.end, err)
 			}
 			name := strings.TrimSuffix(filepath.Base(path), ".json") + "." + f.end
@@ -104,7 +106,7 @@ func render(from, out string) error {
 
 // attempt writes d to b in a format. After a panic b holds the text of the panic: a report assembled from parts of other reports can have
 // contents that no comparison produces.
-func attempt(f format, b *bytes.Buffer, d *report.Document) error {
+func attempt(f format, b *bytes.Buffer, d *words.Report) error {
 	defer func() {
 		if x := recover(); x != nil {
 			b.Reset()

@@ -10,7 +10,6 @@ import (
 	"unicode"
 
 	"github.com/tracediff/tracediff/compare/redflag"
-	"github.com/tracediff/tracediff/compare/report"
 	"github.com/tracediff/tracediff/compare/report/text"
 	"github.com/tracediff/tracediff/compare/report/words"
 )
@@ -29,14 +28,14 @@ type annotation struct{ title, message string }
 
 // Annotations writes errors as workflow commands of GitHub Actions, ten at most: an error for each run that does not match, and for each
 // further known bug. file is the file to annotate; it may be empty. It returns the error of w.
-func Annotations(w io.Writer, d *report.Document, file string) error {
+func Annotations(w io.Writer, d *words.Report, file string) error {
 	var all, further []annotation
 	for i := range d.Runs {
 		r := &d.Runs[i]
 		if r.Exit != 0 {
 			title, message := text.Failure(r)
 			all = append(all, annotation{title, message})
-			for _, f := range words.FurtherBugs(r) {
+			for _, f := range words.FurtherBugs(r.Run) {
 				further = append(further, annotation{"tracediff: " + f.Where, f.What})
 			}
 		}
@@ -92,7 +91,7 @@ func clip(s string, n int) string {
 // Summary writes the Markdown that GitHub shows below a step. A document with several runs or a named run gets a table of the runs, and a
 // page for each run that does not match. A single unnamed run gets its page in any case. Summary writes at most room bytes and counts the
 // omitted pages. It returns the error of w.
-func Summary(w io.Writer, d *report.Document, room int) error {
+func Summary(w io.Writer, d *words.Report, room int) error {
 	s := &summaryPage{room: room}
 	named := len(d.Runs) != 1 || d.Runs[0].Name != ""
 	if d.Weights != nil && !d.Weights.Right() {
@@ -103,7 +102,7 @@ func Summary(w io.Writer, d *report.Document, room int) error {
 		s.page("weights", b.String())
 	}
 	if named {
-		s.table(words.Gate(d))
+		s.table(words.Gate(d.Document))
 	}
 	for i := range d.Runs {
 		r := &d.Runs[i]
@@ -112,18 +111,18 @@ func Summary(w io.Writer, d *report.Document, room int) error {
 			if err := text.NotCompared(&b, r); err != nil {
 				return err
 			}
-			s.page("tracediff: "+words.Outcome(r), b.String())
+			s.page("tracediff: "+words.Outcome(r.Run), b.String())
 		}
 		if r.Result == nil || named && r.Exit == 0 { // the table has the errors
 			continue
 		}
 		var b bytes.Buffer
-		if err := text.Write(&b, r.Result, text.Style{}); err != nil {
+		if err := text.Write(&b, r.Words, text.Style{}); err != nil {
 			return err
 		}
 		title := r.Name
 		if !named {
-			title = "tracediff: " + words.Outcome(r)
+			title = "tracediff: " + words.Outcome(r.Run)
 		}
 		s.page(title, b.String())
 	}

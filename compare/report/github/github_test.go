@@ -16,6 +16,7 @@ import (
 	"github.com/tracediff/tracediff/compare/report/github"
 	"github.com/tracediff/tracediff/compare/report/reporttest"
 	"github.com/tracediff/tracediff/compare/report/text"
+	"github.com/tracediff/tracediff/compare/report/words"
 	"github.com/tracediff/tracediff/internal/plain"
 	_ "github.com/tracediff/tracediff/internal/seeds"
 )
@@ -77,7 +78,7 @@ func TestGitHubIsNotCommanded(t *testing.T) {
 		}
 		file := hostile.Draw(t, "file") + "x"
 		var b bytes.Buffer
-		if err := github.Annotations(&b, d, file); err != nil {
+		if err := github.Annotations(&b, words.New(d), file); err != nil {
 			t.Fatal(err)
 		}
 		lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
@@ -96,7 +97,7 @@ func TestGitHubIsNotCommanded(t *testing.T) {
 		}
 		room := rapid.IntRange(300, 20000).Draw(t, "room")
 		var s bytes.Buffer
-		if err := github.Summary(&s, d, room); err != nil {
+		if err := github.Summary(&s, words.New(d), room); err != nil {
 			t.Fatal(err)
 		}
 		checkSummary(t, s.String(), room, len(d.Runs))
@@ -140,7 +141,7 @@ func checkSummary(t *rapid.T, text string, room, runs int) {
 func TestGitHubSummaryHasThePage(t *testing.T) {
 	for name, d := range reporttest.Documents(t) {
 		var b bytes.Buffer
-		if err := github.Summary(&b, d, github.MaxSummary); err != nil {
+		if err := github.Summary(&b, words.New(d), github.MaxSummary); err != nil {
 			t.Fatal(err)
 		}
 		for _, r := range d.Runs {

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/compare/report"
 	"github.com/tracediff/tracediff/compare/report/words"
 )
 
@@ -22,7 +21,7 @@ type prompt struct {
 }
 
 // matrix shows of each prompt and entry the layer and pass that is worst.
-func (p *page) matrix(d *report.Document) *matrix {
+func (p *page) matrix(d *words.Report) *matrix {
 	m := &matrix{}
 	worst := make([]map[string]*compare.Row, len(d.Runs))
 	var names []string

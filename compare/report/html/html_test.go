@@ -19,6 +19,7 @@ import (
 	"github.com/tracediff/tracediff/compare/report"
 	"github.com/tracediff/tracediff/compare/report/html"
 	"github.com/tracediff/tracediff/compare/report/reporttest"
+	"github.com/tracediff/tracediff/compare/report/words"
 	"github.com/tracediff/tracediff/hooks"
 )
 
@@ -42,7 +43,7 @@ type htmlRuns struct {
 
 func htmlOf(t *testing.T, d *report.Document) (string, htmlRuns) {
 	t.Helper()
-	text := string(reporttest.Write(t, html.Write, d))
+	text := string(reporttest.Shown(t, html.Write, d))
 	var data htmlRuns
 	if err := json.Unmarshal([]byte(htmlData.FindStringSubmatch(text)[1]), &data); err != nil {
 		t.Fatal(err)
@@ -236,7 +237,7 @@ func TestHTMLOfManyPrompts(t *testing.T) {
 func TestHTMLWriteError(t *testing.T) {
 	r, w := io.Pipe()
 	_ = r.Close()
-	if err := html.Write(w, report.NewDocument("1")); err == nil {
+	if err := html.Write(w, words.New(report.NewDocument("1"))); err == nil {
 		t.Error("no error")
 	}
 }

@@ -75,7 +75,7 @@ const notCompared = "NOT COMPARED"
 
 // Write writes the document as one page for people. The page and its script load no other file. Names, prompts and other text of a trace
 // are hostile: they are escaped for the context, and a content security policy blocks their scripts. Write returns the error of w.
-func Write(w io.Writer, d *report.Document) error {
+func Write(w io.Writer, d *words.Report) error {
 	p := newPage(d.Tool)
 	budget := maxRows
 	sections := make([]*section, len(d.Runs))
@@ -124,7 +124,7 @@ func digest(text string) string {
 }
 
 // verdict is the first line of the page.
-func (p *page) verdict(d *report.Document) {
+func (p *page) verdict(d *words.Report) {
 	if len(d.Runs) == 1 && d.Runs[0].Name == "" {
 		p.Title = "tracediff compare"
 		if len(p.Sections) == 1 {
@@ -144,7 +144,7 @@ func (p *page) verdict(d *report.Document) {
 	if len(p.Failed) > 0 {
 		word = notCompared
 	}
-	p.Verdict = said{word, words.Matching(d)}
+	p.Verdict = said{word, words.Matching(d.Document)}
 }
 
 func (p *page) write(w io.Writer) error {
@@ -170,11 +170,10 @@ func collect(fields []words.Field) []said {
 func saidOf(f words.Field) said { return said{f.Label, f.Text} }
 
 // section shows one comparison.
-func (p *page) section(r *report.Run, at int, budget *int) *section {
+func (p *page) section(r *words.Run, at int, budget *int) *section {
 	res := r.Result
 	s := &section{ID: fmt.Sprintf("run%d", at), Name: words.Clean(r.Name), Good: r.Exit == 0, Open: r.Exit != 0 || r.Name == ""}
-	doc := words.Of(res)
-	of := func(parts ...*words.Part) []said { return collect(words.Fields(doc.Show(parts...))) }
+	of := func(parts ...*words.Part) []said { return collect(words.Fields(r.Words.Show(parts...))) }
 	s.Verdict = saidOf(words.Verdict(res, true))
 	for _, side := range []compare.Side{res.Local, res.Reference} {
 		if side.Path != "" || side.Producer.Name != "" {
@@ -192,7 +191,7 @@ func (p *page) section(r *report.Run, at int, budget *int) *section {
 	s.Untested = of(words.Untested)
 	s.Tokens = newTokens(res, of(words.Choice))
 	s.Files = newManifests(res, r.Pictures != nil)
-	run := p.Data.run(r, *budget)
+	run := p.Data.run(r.Run, *budget)
 	*budget -= len(run.Rows)
 	if r.Exit != 0 || len(run.Rows) > 0 { // of hundreds of matching prompts, the last have text only
 		s.Chart = newChart(res)

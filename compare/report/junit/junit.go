@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/compare/report"
 	"github.com/tracediff/tracediff/compare/report/words"
 )
 
@@ -58,7 +57,7 @@ type (
 // holds, and in every suite a last case, "coverage", that fails when the comparison is incomplete. A suite has a failure or an error if and only if its run does
 // not exit with 0. Skipped are the rows that decide nothing: derived ones, those that were not judged, and mismatches that
 // the allow-list or the baseline accepts, with its reason. The error is that of w.
-func Write(w io.Writer, d *report.Document) error {
+func Write(w io.Writer, d *words.Report) error {
 	all := suites{Name: d.Tool.Name}
 	if d.Weights != nil {
 		s := suite{Name: "tracediff.weights"}
@@ -86,7 +85,7 @@ func encode(w io.Writer, all suites) error {
 	return err
 }
 
-func suiteOf(r *report.Run) suite {
+func suiteOf(r *words.Run) suite {
 	s := suite{Name: "tracediff"}
 	if r.Name != "" {
 		s.Name += "." + r.Name

@@ -24,7 +24,7 @@ type suite struct {
 // A suite fails if and only if its run does, and the counts are those of the cases.
 func TestJUnit(t *testing.T) {
 	for name, d := range reporttest.Documents(t) {
-		text := reporttest.Write(t, junit.Write, d)
+		text := reporttest.Shown(t, junit.Write, d)
 		if bytes.ContainsRune(text, 0x1b) {
 			t.Errorf("%s: a control character in the report", name)
 		}
@@ -67,5 +67,5 @@ func TestJUnit(t *testing.T) {
 
 // The XML of one comparison as it looks.
 func TestJUnitLooks(t *testing.T) {
-	reporttest.Golden(t, "divergence.xml", string(reporttest.Write(t, junit.Write, reporttest.Documents(t)["divergence"])))
+	reporttest.Golden(t, "divergence.xml", string(reporttest.Shown(t, junit.Write, reporttest.Documents(t)["divergence"])))
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/tracediff/tracediff/compare/redflag"
 	"github.com/tracediff/tracediff/compare/report"
 	"github.com/tracediff/tracediff/compare/report/text"
+	"github.com/tracediff/tracediff/compare/report/words"
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/internal/pagetest"
@@ -88,7 +89,7 @@ func Names(t *testing.T, lines ...string) *order.List {
 func Text(t *testing.T, res *compare.Result, s text.Style) string {
 	t.Helper()
 	var b strings.Builder
-	if err := text.Write(&b, res, s); err != nil {
+	if err := text.Write(&b, words.Of(res), s); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -136,6 +137,12 @@ func Write(t *testing.T, write func(io.Writer, *report.Document) error, d *repor
 		t.Fatal(err)
 	}
 	return b.Bytes()
+}
+
+// Shown returns a document as a renderer shows it.
+func Shown(t *testing.T, show func(io.Writer, *words.Report) error, d *report.Document) []byte {
+	t.Helper()
+	return Write(t, func(w io.Writer, d *report.Document) error { return show(w, words.New(d)) }, d)
 }
 
 // Flagged is a result that has every field set, with hostile texts.

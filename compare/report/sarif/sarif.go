@@ -12,7 +12,6 @@ import (
 
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/gate"
-	"github.com/tracediff/tracediff/compare/report"
 	"github.com/tracediff/tracediff/compare/report/text"
 	"github.com/tracediff/tracediff/compare/report/words"
 	"github.com/tracediff/tracediff/docs"
@@ -88,7 +87,7 @@ type (
 // reference's line is related to it; else it is at the file that the document is about, or at that of the local trace. A rule is a mistake of docs/mistakes.md, or the class of the
 // mismatch. A run that could not be compared is a notification. Each result has a file, since GitHub refuses a report with one that has none. The error
 // is that of w.
-func Write(w io.Writer, d *report.Document) error {
+func Write(w io.Writer, d *words.Report) error {
 	s := &run{Tool: tool{driver{Name: d.Tool.Name, Version: d.Tool.Version, Rules: []rule{}}}, Results: []result{}}
 	done := invocation{Successful: true}
 	for i := range d.Runs {
@@ -114,13 +113,13 @@ func Write(w io.Writer, d *report.Document) error {
 }
 
 // notRun says why a run has no result.
-func notRun(r *report.Run) string {
-	why := words.Refused(r)
-	return words.Clean(words.Named(r)) + why[0].Label + ": " + why[0].Text + "; " + why[1].Text
+func notRun(r *words.Run) string {
+	why := words.Refused(r.Run)
+	return words.Clean(words.Named(r.Run)) + why[0].Label + ": " + why[0].Text + "; " + why[1].Text
 }
 
 // failing adds the results of a run that does not match; about is the file that the report is about.
-func (s *run) failing(r *report.Run, about string) {
+func (s *run) failing(r *words.Run, about string) {
 	res := r.Result
 	about = cmp.Or(about, res.Local.Path)
 	heading, said := text.Failure(r)
@@ -140,7 +139,7 @@ func (s *run) failing(r *report.Run, about string) {
 		one.at("", about, nil)
 	}
 	s.add(rule, page, one)
-	for _, f := range words.FurtherBugs(r) {
+	for _, f := range words.FurtherBugs(r.Run) {
 		further := result{
 			Message:      message{words.Clean(f.Where) + ": " + f.What},
 			Fingerprints: map[string]string{"tracediff/v1": words.Clean(r.Name + "/" + f.Key)},

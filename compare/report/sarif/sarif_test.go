@@ -52,7 +52,7 @@ type sarifPlace struct {
 func sarifOf(t *testing.T, d *report.Document) sarifFile {
 	t.Helper()
 	var f sarifFile
-	if err := json.Unmarshal(reporttest.Write(t, sarif.Write, d), &f); err != nil {
+	if err := json.Unmarshal(reporttest.Shown(t, sarif.Write, d), &f); err != nil {
 		t.Fatal(err)
 	}
 	return f
@@ -164,7 +164,7 @@ func TestSARIFIsValid(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, d := range reporttest.Documents(t) {
-		value, err := jsonschema.UnmarshalJSON(strings.NewReader(string(reporttest.Write(t, sarif.Write, d))))
+		value, err := jsonschema.UnmarshalJSON(strings.NewReader(string(reporttest.Shown(t, sarif.Write, d))))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/compare/report/text"
+	"github.com/tracediff/tracediff/compare/report/words"
 )
 
 // How small a scale error would be detected is said so that it makes sense: on a tie any might, and a mask has no scale.
@@ -28,7 +29,7 @@ func TestPowerInWords(t *testing.T) {
 		}}}
 		res := &compare.Result{Rows: []compare.Row{row}, Divergence: &compare.Divergence{Row: row}, Isolation: &compare.Isolation{Arithmetic: isolate.Auto, Bound: "probabilistic"}}
 		var b strings.Builder
-		if err := text.Write(&b, res, text.Style{}.WithPower().WithView(text.Everything)); err != nil {
+		if err := text.Write(&b, words.Of(res), text.Style{}.WithPower().WithView(text.Everything)); err != nil {
 			t.Fatal(err)
 		}
 		line, cell := false, false

@@ -15,6 +15,7 @@ import (
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/compare/report/text"
+	"github.com/tracediff/tracediff/compare/report/words"
 	_ "github.com/tracediff/tracediff/internal/seeds"
 )
 
@@ -75,7 +76,7 @@ func TestSummaryHidesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		res := drawn(t)
 		var b strings.Builder
-		if err := text.Write(&b, res, text.Style{}); err != nil {
+		if err := text.Write(&b, words.Of(res), text.Style{}); err != nil {
 			t.Fatal(err)
 		}
 		table, _, _ := strings.Cut(strings.SplitN(b.String(), "worst entry\n", 2)[1], "\n(")
@@ -169,7 +170,7 @@ func TestPageSaysWhatDecidesNothing(t *testing.T) {
 			compare.Row{Name: "mask.full", Pass: pass, Layer: -1, Derived: true, Verdict: compare.Mismatch, Class: gate.Value})
 	}
 	var out strings.Builder
-	if err := text.Write(&out, res, text.NewStyle(false)); err != nil {
+	if err := text.Write(&out, words.Of(res), text.NewStyle(false)); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
@@ -241,7 +242,7 @@ func TestPageSaysWhatCouldNotBeRecomputed(t *testing.T) {
 		},
 	}}
 	var out strings.Builder
-	if err := text.Write(&out, res, text.NewStyle(false)); err != nil {
+	if err := text.Write(&out, words.Of(res), text.NewStyle(false)); err != nil {
 		t.Fatal(err)
 	}
 	const want = `9 EXACT, 0 ROUNDING; 43 could not be recomputed not recomputed: 30 self_attn.context, 2 mlp.act_fn: the first, layers.0.self_attn.context: ` +
@@ -271,7 +272,7 @@ func TestDownstreamOfAWrongOperation(t *testing.T) {
 		res := &compare.Result{Mismatches: 1, Rows: []compare.Row{row}, Divergence: &compare.Divergence{Row: row, Downstream: &c.down}}
 		for _, style := range []text.Style{text.NewStyle(false), text.NewStyle(false).WithView(text.Evidence)} {
 			var out strings.Builder
-			if err := text.Write(&out, res, style); err != nil {
+			if err := text.Write(&out, words.Of(res), style); err != nil {
 				t.Fatal(err)
 			}
 			if got := strings.Join(strings.Fields(out.String()), " "); !strings.Contains(got, "downstream "+c.want+" ") {

@@ -36,20 +36,20 @@ var (
 )
 
 // Write writes a comparison. The error is that of w.
-func Write(w io.Writer, r *compare.Result, s Style) error {
+func Write(w io.Writer, doc *words.Document, s Style) error {
 	p := &printer{style: s}
 	if s.view == VerdictOnly {
-		p.write(words.Verdict(r, true))
+		p.write(words.Verdict(doc.Result, true))
 		return p.writeTo(w)
 	}
 	if s.view == Short {
 		p.width, p.label = pageWidth, 13
 	}
-	p.sections(words.Of(r).Show(partsOf(s)...))
+	p.sections(doc.Show(partsOf(s)...))
 	if s.since != "" {
 		p.write(words.Since(s.since))
 	}
-	p.write(words.Verdict(r, false))
+	p.write(words.Verdict(doc.Result, false))
 	return p.writeTo(w)
 }
 
@@ -73,9 +73,9 @@ func Verdict(r *compare.Result, s Style) string {
 
 // Screen are the lines about what is to be mended, most important first, for a terminal of some columns: the first divergence, what
 // was accepted or no longer is, and what was not compared.
-func Screen(r *compare.Result, s Style, columns int) []string {
+func Screen(doc *words.Document, s Style, columns int) []string {
 	p := &printer{style: s.WithView(Short), width: min(pageWidth, columns), label: 13}
-	p.sections(words.Of(r).Show(screen...))
+	p.sections(doc.Show(screen...))
 	return strings.Split(strings.Trim(p.String(), "\n"), "\n")
 }
 
@@ -113,24 +113,24 @@ func Inspection(w io.Writer, r *inspect.Result) error {
 }
 
 // NotCompared writes why a run that has no result could not be compared, and what to do. The error is that of w.
-func NotCompared(w io.Writer, r *report.Run) error {
+func NotCompared(w io.Writer, r *words.Run) error {
 	p := &printer{}
-	for _, f := range words.Refused(r) {
+	for _, f := range words.Refused(r.Run) {
 		p.write(f)
 	}
 	return p.writeTo(w)
 }
 
 // Failure is a run that does not match, in a title and the block about its first divergence.
-func Failure(r *report.Run) (title, message string) {
-	title = words.Heading(r)
+func Failure(r *words.Run) (title, message string) {
+	title = words.Heading(r.Run)
 	if r.Result == nil {
-		refused := words.Refused(r)
+		refused := words.Refused(r.Run)
 		return title, refused[0].Text + "\n" + refused[1].Label + ": " + refused[1].Text
 	}
 	p := &printer{}
 	p.write(words.Verdict(r.Result, true))
-	p.sections(words.Of(r.Result).Show(words.Divergence, words.Incomplete))
+	p.sections(r.Words.Show(words.Divergence, words.Incomplete))
 	return title, strings.TrimSpace(p.String())
 }
 

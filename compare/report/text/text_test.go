@@ -13,6 +13,7 @@ import (
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/report/reporttest"
 	"github.com/tracediff/tracediff/compare/report/text"
+	"github.com/tracediff/tracediff/compare/report/words"
 	"github.com/tracediff/tracediff/hooks"
 )
 
@@ -89,7 +90,7 @@ func TestColourAddsNothing(t *testing.T) {
 		w     *bytes.Buffer
 		style text.Style
 	}{{&plain, text.Style{}}, {&coloured, text.NewStyle(true)}, {&disabled, text.NewStyle(false)}} {
-		if err := text.Write(c.w, res, c.style); err != nil {
+		if err := text.Write(c.w, words.Of(res), c.style); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -145,7 +146,7 @@ func TestHostileNames(t *testing.T) {
 }
 
 func TestWriteErrorIsReturned(t *testing.T) {
-	if err := text.Write(reporttest.BrokenPipe{}, reporttest.Cases(t)["match"].Run(t), text.Style{}); !errors.Is(err, reporttest.ErrPipe) {
+	if err := text.Write(reporttest.BrokenPipe{}, words.Of(reporttest.Cases(t)["match"].Run(t)), text.Style{}); !errors.Is(err, reporttest.ErrPipe) {
 		t.Errorf("error %v", err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/compare/report/text"
+	"github.com/tracediff/tracediff/compare/report/words"
 )
 
 // shortest is a line in which nothing can be left out.
@@ -48,11 +49,11 @@ func TestVerdictFitsAPage(t *testing.T) {
 				res.Incomplete = []string{"your port's trace is not complete"}
 			}
 		}
-		words := func(text string) []string {
+		split := func(text string) []string {
 			return strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" ;,:()", r) })
 		}
 		var page strings.Builder
-		if err := text.Write(&page, res, text.Style{}); err != nil {
+		if err := text.Write(&page, words.Of(res), text.Style{}); err != nil {
 			t.Fatal(err)
 		}
 		whole := text.Verdict(res, text.Style{})
@@ -72,11 +73,11 @@ func TestVerdictFitsAPage(t *testing.T) {
 		}
 		said := map[string]bool{}
 		for _, line := range lines[max(0, len(lines)-6):] {
-			for _, word := range words(line) {
+			for _, word := range split(line) {
 				said[word] = true
 			}
 		}
-		for _, word := range words(whole) {
+		for _, word := range split(whole) {
 			if !said[word] && word != "compared" {
 				t.Fatalf("%q of %q is lost in\n%s", word, whole, page.String())
 			}

@@ -21,9 +21,11 @@ import (
 type Document struct {
 	Sections []Section
 
-	length Length // of the fields that are added
-	of     *compare.Result
+	// Result is the comparison that the document is about; nil for other documents.
+	Result *compare.Result
 	made   map[*Part][]Section
+
+	length Length // of the fields that are added
 }
 
 // Section is a group of lines, with an optional table after the lines.
@@ -139,7 +141,7 @@ var (
 )
 
 // Of is the document of a comparison. It is not safe for concurrent use.
-func Of(r *compare.Result) *Document { return &Document{of: r, made: map[*Part][]Section{}} }
+func Of(r *compare.Result) *Document { return &Document{Result: r, made: map[*Part][]Section{}} }
 
 // Show are the sections of parts of a comparison, in the order of the parts.
 func (d *Document) Show(parts ...*Part) []Section {
@@ -147,7 +149,7 @@ func (d *Document) Show(parts ...*Part) []Section {
 	for _, part := range parts {
 		if _, ok := d.made[part]; !ok {
 			made := &Document{}
-			part.make(made, d.of)
+			part.make(made, d.Result)
 			d.made[part] = made.Sections
 		}
 		all = append(all, d.made[part]...)

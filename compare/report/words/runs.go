@@ -9,6 +9,30 @@ import (
 	"github.com/tracediff/tracediff/compare/report"
 )
 
+// Report is the outcome of a command in words: the document of each run is made once, for all formats.
+type Report struct {
+	*report.Document
+	Runs []Run
+}
+
+// Run is one comparison, and its document; nil where it has no result.
+type Run struct {
+	*report.Run
+	Words *Document
+}
+
+// New is a report in words.
+func New(d *report.Document) *Report {
+	all := &Report{Document: d, Runs: make([]Run, len(d.Runs))}
+	for i := range d.Runs {
+		all.Runs[i].Run = &d.Runs[i]
+		if r := d.Runs[i].Result; r != nil {
+			all.Runs[i].Words = Of(r)
+		}
+	}
+	return all
+}
+
 const notComparedRun = "not compared"
 
 // Outcome is the first word of the verdict on a run.
