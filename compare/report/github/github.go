@@ -56,7 +56,7 @@ func CheckAnnotations(w io.Writer, r *redflag.Result, file string) error {
 func annotate(w io.Writer, file string, all []annotation) error {
 	if n := len(all); n > maxAnnotations {
 		rest := n - maxAnnotations + 1
-		all = append(all[:maxAnnotations-1:maxAnnotations-1], annotation{fmt.Sprintf("tracediff: %d more", rest), words.InSummary})
+		all = append(all[:maxAnnotations-1:maxAnnotations-1], annotation{"tracediff: " + words.More(rest), words.InSummary})
 	}
 	var b strings.Builder
 	for _, a := range all {

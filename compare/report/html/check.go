@@ -39,8 +39,8 @@ func Check(w io.Writer, version string, r *redflag.Result, of capture.Manifest, 
 		}
 		p.Flags = append(p.Flags, flag{string(f.Kind), words.Clean(key), collect(words.FlagFields(f))})
 	}
-	p.Verdict = saidOf(words.CheckVerdict(r))
-	s.Untested = collect(append(words.LookedFor(r), words.Remarks(r.Notes)...))
+	verdict, kinds := words.LookedFor(r)
+	p.Verdict, s.Untested = saidOf(verdict), collect(append(kinds, words.Remarks(r.Notes)...))
 	s.Sides = []said{{"trace", words.Clean(r.Trace)}, {"has", words.TensorsOf(r)}}
 	if of.Producer.Name != "" {
 		s.Sides = append(s.Sides, said{"producer", words.Clean(strings.TrimSpace(of.Producer.Name + " " + of.Producer.Version))})
@@ -76,7 +76,7 @@ func (d *data) values(tensors []picture.Values, flagged map[string][]string, set
 			Stats: []dataNumber{{"min", short(t.Stats.Min)}, {"max", short(t.Stats.Max)}, {"mean", short(t.Stats.Mean)}, {"std", short(t.Stats.Std)}},
 		}
 		if n := t.Stats.NaN + t.Stats.Inf + t.Stats.NInf; n > 0 {
-			row.Notes = append(row.Notes, fmt.Sprintf("%d NaN, %d +Inf, %d -Inf", t.Stats.NaN, t.Stats.Inf, t.Stats.NInf))
+			row.Notes = append(row.Notes, words.NotNumbers(t.Stats))
 		}
 		if kinds != nil {
 			row.Verdict = h.word("RED FLAG: " + strings.Join(kinds, ", "))

@@ -138,7 +138,7 @@ func (g *grid) put(layer int, name string, left, right cell) {
 	at := gridPlace{name, layer}
 	defer func() { g.last = at }()
 	if layer < 0 {
-		part := words.Either(len(g.Layers) > 0, "after the layers", "before the layers")
+		part := words.Either(len(g.Layers) > 0, words.AfterLayers, words.BeforeLayers)
 		if n := len(g.Outside); n == 0 || g.Outside[n-1].Name != part {
 			g.Outside = append(g.Outside, outside{Name: part})
 		}

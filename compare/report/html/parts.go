@@ -136,7 +136,7 @@ func (m *manifest) more(of capture.Manifest) {
 	}
 	m.list("axes of ", of.Axes, maxNames)
 	if n := len(of.Axes) - maxNames; n > 0 {
-		m.add("axes", fmt.Sprintf("of %d more", n))
+		m.add("axes", "of "+words.More(n))
 	}
 	var b bytes.Buffer
 	if of.Config != nil && json.Indent(&b, of.Config, "", "  ") == nil {

@@ -25,8 +25,8 @@ func Check(r *redflag.Result) *Document {
 	}
 	doc.Blank()
 	doc.fields(Remarks(r.Notes)...)
-	doc.fields(LookedFor(r)...)
-	doc.fields(CheckVerdict(r))
+	verdict, kinds := LookedFor(r)
+	doc.fields(append(kinds, verdict)...)
 	return doc
 }
 
@@ -66,21 +66,10 @@ func Remarks(notes []string) (all []Field) {
 	return all
 }
 
-// LookedFor says which kinds were skipped, and which had no tensor. Who sees the whole is told what a trace without a flag is worth.
-func LookedFor(r *redflag.Result) []Field {
-	skipped, without := lookedFor(r)
-	all := []Field{{Length: Whole, Text: "A trace without a flag may still be wrong: compare it."}}
-	if skipped != nil {
-		all = append(all, lead("skipped:", strings.Join(skipped, ", ")))
-	}
-	if without != nil {
-		all = append(all, lead("nothing to look at for", strings.Join(without, ", ")))
-	}
-	return all
-}
-
-// lookedFor are the kinds that were skipped, and those for which there was no tensor.
-func lookedFor(r *redflag.Result) (skipped, without []string) {
+// LookedFor is the verdict: how many red flags a trace has and how many kinds were looked for. kinds says which kinds were skipped, and which
+// had no tensor; the whole of it has what a trace without a flag is worth.
+func LookedFor(r *redflag.Result) (verdict Field, kinds []Field) {
+	var skipped, without []string
 	for _, l := range r.Looked {
 		switch {
 		case l.Skipped:
@@ -89,18 +78,19 @@ func lookedFor(r *redflag.Result) (skipped, without []string) {
 			without = append(without, string(l.Kind))
 		}
 	}
-	return skipped, without
-}
-
-// CheckVerdict says how many red flags a trace has and how many kinds were looked for.
-func CheckVerdict(r *redflag.Result) Field {
-	skipped, without := lookedFor(r)
-	verdict := Field{Kind: Said, Label: NoFlag, Tone: Good}
-	if n := len(r.Flags); n > 0 {
+	kinds = []Field{{Length: Whole, Text: "A trace without a flag may still be wrong: compare it."}}
+	if skipped != nil {
+		kinds = append(kinds, lead("skipped:", strings.Join(skipped, ", ")))
+	}
+	if without != nil {
+		kinds = append(kinds, lead("nothing to look at for", strings.Join(without, ", ")))
+	}
+	verdict = Field{Kind: Said, Label: NoFlag, Tone: Good}
+	if len(r.Flags) > 0 {
 		verdict.Label, verdict.Tone = FlagCount(r), Bad
 	}
 	verdict.Text = fmt.Sprintf("%d of %d kinds were looked for", len(r.Looked)-len(without)-len(skipped), len(r.Looked))
-	return verdict
+	return verdict, kinds
 }
 
 // FlagCount counts red flags.

@@ -34,7 +34,7 @@ func notCompared(doc *Document, r *compare.Result) {
 	case narrowed(r):
 		text += ", as captured: " + scopes(r)
 	case r.Map != nil && r.Map.Open > 0: // no other capture shows what has no name
-		text += "; " + Count(r.Map.Open, "tensor", "tensors") + " of the dump " + Either(r.Map.Open == 1, "has", "have") + " no line in a map"
+		text += "; " + ofDump(r.Map) + haveNoLine(r.Map) + " in a map"
 	case r.Given:
 		text += "; tracediff order lists all names to dump"
 	case level < 3:

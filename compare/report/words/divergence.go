@@ -48,9 +48,7 @@ func divergence(doc *Document, r *compare.Result) {
 
 // next says what to do now.
 func next(doc *Document, r *compare.Result, d *compare.Divergence) {
-	for i, hint := range d.Hints[:min(len(d.Hints), maxShort)] {
-		doc.field(Either(i == 0, "next", ""), "%s", hint)
-	}
+	doc.block("next", d.Hints[:min(len(d.Hints), maxShort)]...)
 	if f, _ := d.Bug(); len(d.Hints) == 0 && f != nil {
 		what := Either(Unnamed(d), "check this operation in your port", "correct this in your port")
 		doc.field("next", "%s, %s", what, Either(r.Given, "dump its tensors and compare again", "then run the same command again"))
@@ -86,15 +84,7 @@ func shortGap(doc *Document, row *compare.Row) {
 
 // came says which of its inputs match.
 func came(doc *Document, d *compare.Divergence) {
-	var parts []string
-	for i, a := range d.Parents {
-		if i == maxShort {
-			parts = append(parts, fmt.Sprintf("%d more", len(d.Parents)-i))
-			break
-		}
-		parts = append(parts, fmt.Sprintf("%s %s", a.Key, a.Verdict))
-	}
-	switch {
+	switch parts := parentsOf(d, maxShort, ""); {
 	case parts != nil:
 		doc.field("computed from", "%s", strings.Join(parts, ", "))
 	case d.LastMatch != "":
@@ -103,4 +93,15 @@ func came(doc *Document, d *compare.Divergence) {
 	if len(d.Between) > 0 {
 		doc.field("not compared", "%s", amount.Some(d.Between, maxShort))
 	}
+}
+
+// parentsOf are the first of the nearest compared inputs with their verdicts, and how many more there are.
+func parentsOf(d *compare.Divergence, most int, and string) (parts []string) {
+	for i, a := range d.Parents {
+		if i == most {
+			return append(parts, and+More(len(d.Parents)-i))
+		}
+		parts = append(parts, fmt.Sprintf("%s %s", a.Key, a.Verdict))
+	}
+	return parts
 }

@@ -220,6 +220,13 @@ func (d *Document) field(label, format string, args ...any) {
 	d.add(Field{Kind: Labelled, Label: label, Text: fmt.Sprintf(format, args...)})
 }
 
+// block adds labelled lines of which the first has the label.
+func (d *Document) block(label string, texts ...string) {
+	for i, text := range texts {
+		d.field(Either(i == 0, label, ""), "%s", text)
+	}
+}
+
 // say adds a line that begins with a painted word and a colon.
 func (d *Document) say(tone Tone, word, format string, args ...any) {
 	d.add(Field{Kind: Said, Label: word, Text: fmt.Sprintf(format, args...), Tone: tone})
@@ -261,6 +268,9 @@ func Count(n int, one, many string) string {
 	}
 	return fmt.Sprintf("%d %s", n, many)
 }
+
+// More is how many there are beyond those that are named.
+func More(n int) string { return fmt.Sprintf("%d more", n) }
 
 // Either is yes where something is so, and else no.
 func Either[T any](is bool, yes, no T) T {

@@ -8,6 +8,7 @@ import (
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/compare/isolate"
+	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -50,13 +51,7 @@ func evidence(doc *Document, r *compare.Result) {
 	for _, w := range d.Weights {
 		doc.field("weight", "%s %v", w.Name, w.Shape)
 	}
-	for i, hint := range d.Hints {
-		label := ""
-		if i == 0 {
-			label = "look at"
-		}
-		doc.field(label, "%s", hint)
-	}
+	doc.block("look at", d.Hints...)
 }
 
 // both says it where a wrong operation has the same numbers on both sides.
@@ -125,11 +120,11 @@ func worst(doc *Document, res *compare.Result, r *compare.Row) {
 		if a.RelL2 == 0 {
 			continue
 		}
-		at := fmt.Sprint(a.Worst)
+		at := ""
 		if a.Position != nil {
-			at += fmt.Sprintf(" (position %d)", *a.Position)
+			at = fmt.Sprintf(" (position %d)", *a.Position)
 		}
-		doc.field("worst "+a.Axis, "%s of %d: relative L2 %s", at, a.Size, Number(a.RelL2))
+		doc.worstOf(a, at)
 	}
 	if q := m.Pattern; q != nil {
 		doc.field("mask", "%d keys gained, %d lost; masked on both sides %d, seen on both %d", q.Gained, q.Lost, q.Masked, q.Shown)
@@ -146,6 +141,11 @@ func worst(doc *Document, res *compare.Result, r *compare.Row) {
 	if m.Floor > m.Norm {
 		doc.field("floor", "%s, %s; the norm of %s is %s", Number(m.Floor), m.FloorFrom, res.Reference.Name.Side, Number(m.Norm))
 	}
+}
+
+// worstOf says which slice along an axis differs most.
+func (d *Document) worstOf(a measure.AxisError, at string) {
+	d.field("worst "+a.Axis, "%d%s of %d: relative L2 %s", a.Worst, at, a.Size, Number(a.RelL2))
 }
 
 func distributions(doc *Document, res *compare.Result, r *compare.Row) {
@@ -222,22 +222,19 @@ func code(doc *Document, c *compare.Code) {
 	if c == nil {
 		return
 	}
-	label := "source"
-	for _, side := range []struct{ name, line string }{{"reference", c.Reference}, {"local", c.Local}} {
+	var sources []string
+	for _, side := range []struct{ name, line string }{{"reference ", c.Reference}, {"local ", c.Local}} {
 		if side.line != "" {
-			doc.field(label, "%s %s", side.name, side.line)
-			label = ""
+			sources = append(sources, side.name+side.line)
 		}
 	}
-	switch {
-	case len(c.Steps) > 0:
+	doc.block("source", sources...)
+	switch n := len(c.Steps); {
+	case n > 0:
 		doc.field("steps", "of the reference (-) and your port (+):")
-		for i, step := range c.Steps {
-			if i == maxSteps {
-				doc.field("", "and %d more; tracediff diff-program shows all", len(c.Steps)-i)
-				break
-			}
-			doc.field("", "%s", step)
+		doc.block("", c.Steps[:min(n, maxSteps)]...)
+		if n > maxSteps {
+			doc.field("", "and %s; tracediff diff-program shows all", More(n-maxSteps))
 		}
 	case c.Compared:
 		doc.field("steps", "the same on both sides: their input numbers differ")
@@ -246,17 +243,7 @@ func code(doc *Document, c *compare.Code) {
 
 // ancestors writes the nearest compared inputs and what lies between.
 func ancestors(doc *Document, d *compare.Divergence) {
-	for i, a := range d.Parents {
-		if i == maxListed {
-			doc.field("", andMore, len(d.Parents)-i)
-			break
-		}
-		label := ""
-		if i == 0 {
-			label = "computed from"
-		}
-		doc.field(label, "%s %s", a.Key, a.Verdict)
-	}
+	doc.block("computed from", parentsOf(d, maxListed, "and ")...)
 	if len(d.Between) > 0 {
 		doc.field("not compared", "%s", Some(d.Between))
 	}

@@ -17,6 +17,11 @@ func StatsText(s measure.Stats) string {
 	return text + counts(", ", number{s.NaN, "NaN"}, number{s.Inf, "+Inf"}, number{s.NInf, "-Inf"})
 }
 
+// NotNumbers counts what is not finite in a tensor.
+func NotNumbers(s measure.Stats) string {
+	return fmt.Sprintf("%d NaN, %d +Inf, %d -Inf", s.NaN, s.Inf, s.NInf)
+}
+
 // Digits is a value in full float32 precision, to be found again in a dump.
 func Digits(n measure.Number) string { return fmt.Sprintf("%.9g", float64(n)) }
 

@@ -143,10 +143,9 @@ func (p *inspection) metrics(m *measure.Metrics) {
 	}
 	p.field("unequal", "%d of %d%s", m.Unequal, m.Elements, ulp)
 	for _, a := range m.Axes {
-		if a.RelL2 == 0 {
-			continue
+		if a.RelL2 != 0 {
+			p.worstOf(a, "")
 		}
-		p.field("worst "+a.Axis, "%d of %d: relative L2 %s", a.Worst, a.Size, Number(a.RelL2))
 	}
 	if m.NonFinite > 0 {
 		p.field("non-finite", "on one side only in %s, the first at %v", Count(int(m.NonFinite), "element", "elements"), m.NonFiniteAt)

@@ -145,9 +145,7 @@ func name(doc *Document, d *compare.Divergence, searched bool) {
 		return
 	}
 	doc.field("bug", "%s", BugText(d))
-	for _, line := range d.Unproven {
-		doc.field("", "%s", line)
-	}
+	doc.block("", d.Unproven...)
 	if !f.Named() {
 		if d := f.Description; d != nil {
 			doc.field("differs", "%s", Described(d))

@@ -3,6 +3,7 @@ package words
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -11,6 +12,9 @@ import (
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/order"
 )
+
+// The parts of a map outside of the layers.
+const BeforeLayers, AfterLayers = "before the layers", "after the layers"
 
 // maxGroups is how many lines the layers of one summary may take: more are drawn together, alike or not.
 const maxGroups = 12
@@ -21,7 +25,7 @@ type group struct {
 	pass       int    // −1 for all passes
 	first      int    // of a run of layers or passes
 	last       int
-	rows       int
+	rows       []*compare.Row
 	mismatches int
 	unequal    int // rows with a difference between the two sides in at least one bit
 	unjudged   int
@@ -42,7 +46,7 @@ func layers(doc *Document, r *compare.Result) {
 	}
 	var rows [][]Cell
 	for _, g := range grouped(r) {
-		cells := append([]Cell{outcome(g)}, plainCells(g.where(), strconv.Itoa(g.rows))...)
+		cells := append([]Cell{outcome(g)}, plainCells(g.where(), strconv.Itoa(len(g.rows)))...)
 		if r.Alone {
 			cells = append(cells, plainCells(g.outcomes())...)
 		} else {
@@ -80,7 +84,7 @@ func grouped(r *compare.Result) []*group {
 		if row.Derived { // decides nothing
 			continue
 		}
-		g := &group{part: "all", pass: -1}
+		g := &group{part: "all", pass: -1, certified: map[isolate.Outcome]int{}, remarks: map[string]int{}}
 		switch {
 		case diverged >= 0 && row.Pass != diverged:
 			g.part, g.first = "pass", row.Pass
@@ -94,8 +98,12 @@ func grouped(r *compare.Result) []*group {
 		if g.last = g.first; diverged >= 0 && passes && g.part != "pass" {
 			g.pass = diverged
 		}
-		all = put(all, g)
-		all[find(all, g)].add(row)
+		at := slices.IndexFunc(all, func(have *group) bool { return have.part == g.part && have.pass == g.pass && have.first == g.first })
+		if at < 0 {
+			at = len(all)
+			all = append(all, g)
+		}
+		all[at].add(row)
 	}
 	if len(all) == 1 && r.Coverage.Layers == 0 {
 		all[0].part = "all"
@@ -103,27 +111,9 @@ func grouped(r *compare.Result) []*group {
 	return merged(all)
 }
 
-// find is the place of a group in a list.
-func find(all []*group, g *group) int {
-	for i, have := range all {
-		if have.part == g.part && have.pass == g.pass && have.first == g.first {
-			return i
-		}
-	}
-	return -1
-}
-
-func put(all []*group, g *group) []*group {
-	if find(all, g) >= 0 {
-		return all
-	}
-	g.certified, g.remarks = map[isolate.Outcome]int{}, map[string]int{}
-	return append(all, g)
-}
-
 // add takes a row in.
 func (g *group) add(row *compare.Row) {
-	g.rows++
+	g.rows = append(g.rows, row)
 	if m := row.Metrics; m == nil || m.Unequal > 0 || m.NonFinite > 0 || m.RelL2 > 0 {
 		g.unequal++
 	}
@@ -162,9 +152,6 @@ func (g *group) add(row *compare.Row) {
 
 // lead keeps the row that the line shows.
 func (g *group) lead(row *compare.Row) {
-	if row == nil {
-		return
-	}
 	wrong := func(r *compare.Row) bool { return r.Verdict == compare.Mismatch && TakesPart(r) }
 	switch {
 	case g.worst == nil:
@@ -225,19 +212,10 @@ func runs(all []*group, same func(a, b *group) bool) []*group {
 			out = append(out, g)
 			continue
 		}
-		into := out[n-1]
-		into.last = g.last
-		into.rows += g.rows
-		into.mismatches += g.mismatches
-		into.unequal += g.unequal
-		into.unjudged += g.unjudged
-		for k, v := range g.certified {
-			into.certified[k] += v
+		out[n-1].last = g.last
+		for _, row := range g.rows {
+			out[n-1].add(row)
 		}
-		for k, v := range g.remarks {
-			into.remarks[k] += v
-		}
-		into.lead(g.worst)
 	}
 	return out
 }

@@ -38,7 +38,7 @@ func legend(doc *Document, r *compare.Result) {
 		return
 	}
 	if n := len(from); n > maxShort {
-		from = append(from[:maxShort], fmt.Sprintf("%d more", n-maxShort))
+		from = append(from[:maxShort], More(n-maxShort))
 	}
 	builtIn := slices.ContainsFunc(from, func(source string) bool { return strings.HasPrefix(source, gate.BuiltIn) })
 	doc.Line("(error: relative L2; limit: %s%s)", strings.Join(from, "; "), Either(builtIn, "; see docs/verdict.md", ""))
@@ -208,7 +208,7 @@ func recomputed(doc *Document, r *compare.Result) {
 	if n := len(keys); n > 0 {
 		text := strings.Join(keys[:min(n, 2)], ", ")
 		if n > 2 { // one name, so that it stays one line
-			text = fmt.Sprintf("%s and %d more", keys[0], n-1)
+			text = keys[0] + " and " + More(n-1)
 		}
 		doc.Line("derived: %s %s and %s nothing: %s", Count(n, "entry", "entries"), Either(n == 1, "differs", "differ"), Either(n == 1, "decides", "decide"), text)
 	}

@@ -54,7 +54,7 @@ func mapped(doc *Document, m *compare.Map) {
 // unmapped says what a map leaves open, and what to do.
 func unmapped(m *compare.Map) (texts []string) {
 	if m.Open > 0 {
-		texts = append(texts, openTensors(m)+" "+Either(m.Open == 1, "has", "have")+" no line: not compared; give each a line, or leave it out with to = []")
+		texts = append(texts, openTensors(m)+haveNoLine(m)+": not compared; give each a line, or leave it out with to = []")
 	}
 	var lines []string
 	for _, name := range slices.Sorted(maps.Keys(m.Absent)) {
@@ -77,7 +77,7 @@ func openTensors(m *compare.Map) string {
 	for _, name := range m.Examples {
 		quoted = append(quoted, fmt.Sprintf("%.80q", name))
 	}
-	text := Count(m.Open, "tensor", "tensors") + " of the dump"
+	text := ofDump(m)
 	switch {
 	case len(quoted) == 0:
 	case len(quoted) == m.Open:
@@ -87,6 +87,10 @@ func openTensors(m *compare.Map) string {
 	}
 	return text
 }
+
+func ofDump(m *compare.Map) string { return Count(m.Open, "tensor", "tensors") + " of the dump" }
+
+func haveNoLine(m *compare.Map) string { return Either(m.Open == 1, " has", " have") + " no line" }
 
 // MapText is a map and all that it changed, in one text.
 func MapText(m *compare.Map) string {

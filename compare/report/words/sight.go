@@ -120,7 +120,7 @@ func oneCapture(s *detectable.Sight, order []string, by map[string][]string) ([]
 			continue
 		}
 		mistakes = append(mistakes, u.Mistake)
-		dumped = dumped || strings.HasPrefix(u.ShownBy, "a dump of ")
+		dumped = dumped || strings.HasPrefix(u.ShownBy, aDump)
 		for _, name := range u.Capture {
 			if times[name]++; times[name] == 1 {
 				names = append(names, name)
@@ -131,10 +131,12 @@ func oneCapture(s *detectable.Sight, order []string, by map[string][]string) ([]
 		return order, by
 	}
 	slices.SortStableFunc(names, func(a, b string) int { return times[b] - times[a] })
-	what := Either(dumped, "a dump of ", "a capture of ") + isolate.Some(names)
+	what := Either(dumped, aDump, "a capture of ") + isolate.Some(names)
 	all[what] = mistakes
 	return append(kept, what), all
 }
+
+const aDump = "a dump of "
 
 // maxNeeds is how many ways to show mistakes are said where not everything is.
 const maxNeeds = 3

@@ -55,11 +55,7 @@ func WeightFields(f *weights.Finding) []Field {
 		}
 		doc.field("try", "%s", strings.Join(f.Steps(), "; "))
 	})
-	doc.only(Brief, func() {
-		for i, step := range f.Steps() {
-			doc.field(Either(i == 0, "try", ""), "%s", step)
-		}
-	})
+	doc.only(Brief, func() { doc.block("try", f.Steps()...) })
 	return doc.last().Fields
 }
 
