@@ -3,6 +3,7 @@ package github
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"html"
 	"io"
@@ -95,36 +96,19 @@ func Summary(w io.Writer, d *words.Report, room int) error {
 	s := &summaryPage{room: room}
 	named := len(d.Runs) != 1 || d.Runs[0].Name != ""
 	if d.Weights != nil && !d.Weights.Right() {
-		var b bytes.Buffer
-		if err := text.Weights(&b, d.Weights, text.Style{}); err != nil {
-			return err
-		}
-		s.page("weights", b.String())
+		s.show("weights", func(w io.Writer) error { return text.Weights(w, d.Weights, text.Style{}) })
 	}
 	if named {
 		s.table(words.Gate(d.Document))
 	}
 	for i := range d.Runs {
 		r := &d.Runs[i]
-		if r.Result == nil && !named {
-			var b bytes.Buffer
-			if err := text.NotCompared(&b, r); err != nil {
-				return err
-			}
-			s.page("tracediff: "+words.Outcome(r.Run), b.String())
+		title := words.Either(named, r.Name, "tracediff: "+words.Outcome(r.Run))
+		if r.Result == nil && !named { // else the table has the error
+			s.show(title, func(w io.Writer) error { return text.NotCompared(w, r) })
+		} else if r.Result != nil && (!named || r.Exit != 0) {
+			s.show(title, func(w io.Writer) error { return text.Write(w, r.Words, text.Style{}) })
 		}
-		if r.Result == nil || named && r.Exit == 0 { // the table has the errors
-			continue
-		}
-		var b bytes.Buffer
-		if err := text.Write(&b, r.Words, text.Style{}); err != nil {
-			return err
-		}
-		title := r.Name
-		if !named {
-			title = "tracediff: " + words.Outcome(r.Run)
-		}
-		s.page(title, b.String())
 	}
 	return s.write(w)
 }
@@ -132,11 +116,7 @@ func Summary(w io.Writer, d *words.Report, room int) error {
 // CheckSummary is Summary for the red flags of a trace.
 func CheckSummary(w io.Writer, r *redflag.Result, room int) error {
 	s := &summaryPage{room: room}
-	var b bytes.Buffer
-	if err := text.Check(&b, r, text.Style{}); err != nil {
-		return err
-	}
-	s.page("tracediff check: "+words.FlagCount(r), b.String())
+	s.show("tracediff check: "+words.FlagCount(r), func(w io.Writer) error { return text.Check(w, r, text.Style{}) })
 	return s.write(w)
 }
 
@@ -145,6 +125,7 @@ type summaryPage struct {
 	strings.Builder
 	room int
 	left int // blocks that did not fit
+	err  error
 }
 
 const roomAtEnd = 100 // for the sentence about them
@@ -161,6 +142,9 @@ func (s *summaryPage) add(text string) {
 func (s *summaryPage) write(w io.Writer) error {
 	if s.left > 0 && s.Len()+roomAtEnd <= s.room {
 		s.WriteString("\n" + words.LeftOut(s.left) + "\n")
+	}
+	if s.err != nil {
+		return s.err
 	}
 	_, err := io.WriteString(w, s.String())
 	return err
@@ -189,9 +173,14 @@ func rowOf[T any](cells []T, text func(T) string) string {
 	return b.String() + "|\n"
 }
 
-// page writes a text as it is, folded away.
-func (s *summaryPage) page(title, text string) {
-	s.add(fmt.Sprintf("<details open><summary>%s</summary>\n\n<pre>%s</pre>\n\n</details>\n", html.EscapeString(words.Clean(title)), html.EscapeString(text)))
+// show adds a text as it is, folded away. The first error sticks.
+func (s *summaryPage) show(title string, write func(io.Writer) error) {
+	var b bytes.Buffer
+	if err := write(&b); err != nil {
+		s.err = cmp.Or(s.err, err)
+		return
+	}
+	s.add(fmt.Sprintf("<details open><summary>%s</summary>\n\n<pre>%s</pre>\n\n</details>\n", html.EscapeString(words.Clean(title)), html.EscapeString(b.String())))
 }
 
 // markdown is a text in a cell of a table, in which nothing is markup, a link or a mention.

@@ -189,7 +189,7 @@ func (p *page) section(r *words.Run, at int, budget *int) *section {
 	s.Summary = of(words.Others, words.Checked, words.NextToken, words.FirstNotes)
 	s.Evidence = of(words.Evidence)
 	s.Untested = of(words.Untested)
-	s.Tokens = newTokens(res, of(words.Choice))
+	s.Tokens = newTokens(r.Words)
 	s.Files = newManifests(res, r.Pictures != nil)
 	run := p.Data.run(r.Run, *budget)
 	*budget -= len(run.Rows)

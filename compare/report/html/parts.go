@@ -17,33 +17,17 @@ import (
 
 // tokenTable is the table of the next token.
 type tokenTable struct {
-	Title            string
-	Local, Reference string
-	Rows             []tokenRow
-	Said             []said
+	Title string
+	*words.Table
+	Said []said
 }
 
-type tokenRow struct {
-	Token                        string
-	Reference, Local             string
-	ReferenceRank, LocalRank     string
-	ReferenceFirst, LocalIsFirst bool
-}
-
-func newTokens(res *compare.Result, choice []said) *tokenTable {
-	if res.Final == nil {
+func newTokens(doc *words.Document) *tokenTable {
+	f := doc.Result.Final
+	if f == nil {
 		return nil
 	}
-	f := &res.Final.Passes[res.Final.Shown]
-	t := &tokenTable{Title: words.ChosenBy(f), Local: res.Local.Name.Label, Reference: res.Reference.Name.Label, Said: choice}
-	for _, k := range f.Last.Top {
-		t.Rows = append(t.Rows, tokenRow{
-			Token: words.Clean(words.TokenText(f.Last.Top, k.ID)), Reference: words.Digits(k.Reference), Local: words.Digits(k.Local),
-			ReferenceRank: words.RankOf(k.ReferenceRank), LocalRank: words.RankOf(k.LocalRank),
-			ReferenceFirst: k.ID == f.Last.Reference, LocalIsFirst: k.ID == f.Last.Local,
-		})
-	}
-	return t
+	return &tokenTable{words.ChosenBy(&f.Passes[f.Shown]), words.Candidates(doc), collect(words.Fields(doc.Show(words.Choice)))}
 }
 
 // manifest has the fields that a trace's manifest declares.

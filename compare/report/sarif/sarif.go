@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -160,12 +161,7 @@ func (s *run) add(given words.Rule, page string, one result) {
 		}
 		r.Help = &message{strings.Join(help, "\n")}
 	}
-	at := -1
-	for i := range s.Tool.Driver.Rules {
-		if s.Tool.Driver.Rules[i].ID == r.ID {
-			at = i
-		}
-	}
+	at := slices.IndexFunc(s.Tool.Driver.Rules, func(known rule) bool { return known.ID == r.ID })
 	if at < 0 {
 		at = len(s.Tool.Driver.Rules)
 		s.Tool.Driver.Rules = append(s.Tool.Driver.Rules, r)

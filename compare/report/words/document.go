@@ -98,8 +98,9 @@ type Column struct {
 
 // Cell is a text in a table.
 type Cell struct {
-	Text string
-	Tone Tone
+	Text  string
+	Tone  Tone
+	First bool // of the numbers in its column the one that is chosen
 }
 
 // Part is a part of the document of a comparison.
@@ -109,35 +110,16 @@ type Part struct {
 
 // The parts. What a part has stands at the function that makes it.
 var (
-	Sides       = &Part{sides}
-	Scope       = &Part{scope}
-	NarrowScope = &Part{narrowScope}
-	Tokens      = &Part{tokens}
-	FirstTokens = &Part{firstTokens}
-	Rows        = &Part{rows}
-	Layers      = &Part{layers}
-	Legend      = &Part{legend}
-	Divergence  = &Part{divergence}
-	Evidence    = &Part{evidence}
-	Roots       = &Part{roots}
-	Missing     = &Part{missing}
-	Gap         = &Part{func(doc *Document, _ *compare.Result) { doc.Blank() }}
-	Others      = &Part{others}
-	Allowances  = &Part{allowances}
-	Baseline    = &Part{baseline}
-	Checked     = &Part{checked}
-	Isolation   = &Part{isolation}
-	NextToken   = &Part{nextToken}
-	Final       = &Part{final}
-	Choice      = &Part{choice}
-	FirstNotes  = &Part{firstNotes}
-	Notes       = &Part{notes}
-	Sight       = &Part{func(doc *Document, r *compare.Result) { sight(doc, r.Sight) }}
-	NotCompared = &Part{notCompared}
-	Incomplete  = &Part{incomplete}
-	Expected    = &Part{expected}
-	Untested    = &Part{untested}
-	End         = &Part{end}
+	Sides, Scope, NarrowScope, Tokens, FirstTokens = &Part{sides}, &Part{scope}, &Part{narrowScope}, &Part{tokens}, &Part{firstTokens}
+	Layers, Legend, Rows                           = &Part{layers}, &Part{legend}, &Part{rows}
+	Divergence, Evidence, Roots                    = &Part{divergence}, &Part{evidence}, &Part{roots}
+	Others, Allowances, Baseline                   = &Part{others}, &Part{allowances}, &Part{baseline}
+	Checked, Isolation, Sight                      = &Part{checked}, &Part{isolation}, &Part{sightOf}
+	NextToken, Final, Choice                       = &Part{nextToken}, &Part{final}, &Part{choice}
+	FirstNotes, Notes                              = &Part{firstNotes}, &Part{notes}
+	Missing, NotCompared, Untested                 = &Part{missing}, &Part{notCompared}, &Part{untested}
+	Incomplete, Expected, End                      = &Part{incomplete}, &Part{expected}, &Part{end}
+	Gap                                            = &Part{func(doc *Document, _ *compare.Result) { doc.Blank() }}
 )
 
 // Of is the document of a comparison. It is not safe for concurrent use.
@@ -197,28 +179,24 @@ func (d *Document) fields(all ...Field) {
 	}
 }
 
-// Line adds a sentence.
-func (d *Document) Line(format string, args ...any) {
-	d.add(Field{Kind: Line, Text: fmt.Sprintf(format, args...)})
+func (d *Document) put(k Kind, label, format string, args []any) {
+	d.add(Field{Kind: k, Label: label, Text: fmt.Sprintf(format, args...)})
 }
+
+// Line adds a sentence.
+func (d *Document) Line(format string, args ...any) { d.put(Line, "", format, args) }
 
 // lead is a line that begins with a label.
 func lead(label, text string) Field { return Field{Label: label, Text: Clean(text)} }
 
 // sub adds a sentence that belongs to the one before.
-func (d *Document) sub(format string, args ...any) {
-	d.add(Field{Kind: Sub, Text: fmt.Sprintf(format, args...)})
-}
+func (d *Document) sub(format string, args ...any) { d.put(Sub, "", format, args) }
 
 // head adds a labelled line of the head of a document. A line without a label belongs to the one before.
-func (d *Document) head(label, format string, args ...any) {
-	d.add(Field{Kind: Head, Label: label, Text: fmt.Sprintf(format, args...)})
-}
+func (d *Document) head(label, format string, args ...any) { d.put(Head, label, format, args) }
 
 // field adds a labelled line of a block. A line without a label belongs to the one before.
-func (d *Document) field(label, format string, args ...any) {
-	d.add(Field{Kind: Labelled, Label: label, Text: fmt.Sprintf(format, args...)})
-}
+func (d *Document) field(label, format string, args ...any) { d.put(Labelled, label, format, args) }
 
 // block adds labelled lines of which the first has the label.
 func (d *Document) block(label string, texts ...string) {
@@ -314,4 +292,14 @@ func counts(before string, all ...number) string {
 		}
 	}
 	return b.String()
+}
+
+// countOf counts what is so.
+func countOf[T any](all []T, is func(*T) bool) (n int) {
+	for i := range all {
+		if is(&all[i]) {
+			n++
+		}
+	}
+	return n
 }

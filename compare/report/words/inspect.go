@@ -119,7 +119,7 @@ func (p *inspection) list(lines []inspect.Line) {
 		name := capture.Key(0, l.Name, l.Firing)
 		rows[i] = []string{strconv.Itoa(l.Pass), name, Sizes(l.Shape), l.DType}[4-width:]
 		if s := l.Stats; s != nil {
-			rows[i] = append(rows[i], extreme(s.Min, 4, l.DType), extreme(s.Max, 4, l.DType), figure(s.Mean, 4), figure(s.Std, 4), strings.Join(oddities(s), ", "))
+			rows[i] = append(rows[i], extreme(s.Min, 4, l.DType), extreme(s.Max, 4, l.DType), figure(s.Mean, 4), figure(s.Std, 4), oddities(s))
 		}
 		bytes += l.Bytes
 	}
@@ -133,25 +133,26 @@ func (p *inspection) list(lines []inspect.Line) {
 }
 
 // oddities lists counts of NaN, infinities and masked elements, and tensors that are empty, all zero or constant.
-func oddities(s *inspect.Stats) []string {
-	var list []string
-	for _, c := range []struct {
-		n    int64
-		what string
-	}{{s.NaN, "NaN"}, {s.Inf, "+Inf"}, {s.NInf, "-Inf"}, {s.Masked, "masked"}} {
-		if c.n > 0 {
-			list = append(list, fmt.Sprintf("%d %s", c.n, c.what))
-		}
-	}
+func oddities(s *inspect.Stats) string {
+	text := counts(", ", number{s.NaN, "NaN"}, number{s.Inf, "+Inf"}, number{s.NInf, "-Inf"}, number{s.Masked, "masked"})
 	switch {
 	case s.Elements == 0:
-		list = append(list, "empty")
+		text += ", empty"
 	case s.Finite > 0 && s.Zeros == s.Finite:
-		list = append(list, "all zero")
+		text += ", all zero"
 	case s.Finite > 1 && s.Min == s.Max:
-		list = append(list, "constant")
+		text += ", constant"
 	}
-	return list
+	return strings.TrimPrefix(text, ", ")
+}
+
+// figures are numbers with the given significant digits.
+func figures(most int, all ...measure.Number) []string {
+	texts := make([]string, len(all))
+	for i, n := range all {
+		texts[i] = figure(n, most)
+	}
+	return texts
 }
 
 // one writes a tensor in full.
@@ -210,19 +211,16 @@ func known(axes []string) bool {
 
 func (p *inspection) stats(s *inspect.Stats, dtype string) {
 	p.Blank()
-	text := fmt.Sprintf("%d", s.Elements)
-	for _, odd := range oddities(s) {
-		text += ", " + odd
-	}
+	text := strings.TrimSuffix(fmt.Sprintf("%d, %s", s.Elements, oddities(s)), ", ")
 	if s.Zeros > 0 && s.Zeros < s.Finite {
 		text += fmt.Sprintf(", %d zero", s.Zeros)
 	}
 	p.field("elements", "%s", text)
 	p.field("min", "%s%s", extreme(s.Min, 6, dtype), at(s.MinAt))
 	p.field("max", "%s%s", extreme(s.Max, 6, dtype), at(s.MaxAt))
-	p.field("mean", "%s", figure(s.Mean, 6))
-	p.field("std", "%s", figure(s.Std, 6))
-	p.field("rms", "%s", figure(s.RMS, 6))
+	for i, text := range figures(6, s.Mean, s.Std, s.RMS) {
+		p.field([]string{"mean", "std", "rms"}[i], "%s", text)
+	}
 }
 
 func at(index []int) string {

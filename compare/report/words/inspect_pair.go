@@ -64,31 +64,19 @@ func (p *inspection) byAxisOfBoth(a, b *inspect.Axis) {
 	rows := make([][]string, min(len(a.Slices), len(b.Slices)))
 	for i := range rows {
 		x, y := &a.Slices[i], &b.Slices[i]
-		rows[i] = []string{
-			strconv.Itoa(i), figure(x.Mean, 4), figure(y.Mean, 4), figure(x.Std, 4), figure(y.Std, 4), figure(x.RMS, 4), figure(y.RMS, 4),
-		}
+		rows[i] = append([]string{strconv.Itoa(i)}, figures(4, x.Mean, y.Mean, x.Std, y.Std, x.RMS, y.RMS)...)
 	}
 	p.table(numbers("by "+a.Axis, "mean A", "mean B", "std A", "std B", "rms A", "rms B"), rows)
 }
 
 // elements returns rows with the number of elements of each sort (masked, NaN, zero), one column per tensor. A sort without elements in every
 // tensor has no row.
-func elements(all []*inspect.Stats) [][]string {
-	var rows [][]string
-	for _, c := range []struct {
-		label string
-		of    func(s *inspect.Stats) int64
-	}{
-		{"elements", func(s *inspect.Stats) int64 { return s.Elements }},
-		{"masked", func(s *inspect.Stats) int64 { return s.Masked }},
-		{"NaN", func(s *inspect.Stats) int64 { return s.NaN }},
-		{"+Inf", func(s *inspect.Stats) int64 { return s.Inf }},
-		{"-Inf", func(s *inspect.Stats) int64 { return s.NInf }},
-		{"zero", func(s *inspect.Stats) int64 { return s.Zeros }},
-	} {
-		row, some := []string{c.label}, false
+func elements(all []*inspect.Stats) (rows [][]string) {
+	for i, label := range []string{"elements", "masked", "NaN", "+Inf", "-Inf", "zero"} {
+		row, some := []string{label}, false
 		for _, s := range all {
-			row, some = append(row, strconv.FormatInt(c.of(s), 10)), some || c.of(s) > 0
+			n := [...]int64{s.Elements, s.Masked, s.NaN, s.Inf, s.NInf, s.Zeros}[i]
+			row, some = append(row, strconv.FormatInt(n, 10)), some || n > 0
 		}
 		if some {
 			rows = append(rows, row)
@@ -101,8 +89,8 @@ func elements(all []*inspect.Stats) [][]string {
 func moments(all []*inspect.Stats) [][]string {
 	rows := [][]string{{"min"}, {"max"}, {"mean"}, {"std"}, {"rms"}}
 	for _, s := range all {
-		for i, n := range []measure.Number{s.Min, s.Max, s.Mean, s.Std, s.RMS} {
-			rows[i] = append(rows[i], figure(n, 6))
+		for i, text := range figures(6, s.Min, s.Max, s.Mean, s.Std, s.RMS) {
+			rows[i] = append(rows[i], text)
 		}
 	}
 	return rows

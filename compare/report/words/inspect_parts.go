@@ -2,6 +2,7 @@ package words
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -67,7 +68,7 @@ func (p *inspection) byAxis(a *inspect.Axis) {
 	rows := make([][]string, len(a.Slices))
 	for i := range a.Slices {
 		s := &a.Slices[i]
-		rows[i] = []string{strconv.Itoa(i), figure(s.Min, 4), figure(s.Max, 4), figure(s.Mean, 4), figure(s.Std, 4), figure(s.RMS, 4), strings.Join(oddities(s), ", ")}
+		rows[i] = slices.Concat([]string{strconv.Itoa(i)}, figures(4, s.Min, s.Max, s.Mean, s.Std, s.RMS), []string{oddities(s)})
 	}
 	p.table(append(numbers("by "+a.Axis, "min", "max", "mean", "std", "rms"), texts("note")...), rows)
 }

@@ -269,15 +269,15 @@ func CapturedName(r *compare.Row) string { return capture.Key(0, r.Name, r.Firin
 func outcome(g *group) Cell {
 	switch {
 	case g.mismatches > 0:
-		return Cell{string(compare.Mismatch), Bad}
+		return Cell{Text: string(compare.Mismatch), Tone: Bad}
 	case g.unjudged > 0:
-		return Cell{string(compare.Unverified), Bad}
+		return Cell{Text: string(compare.Unverified), Tone: Bad}
 	case g.remarks[string(compare.Accepted)] > 0:
-		return Cell{"ACCEPTED", Quiet}
+		return Cell{Text: "ACCEPTED", Tone: Quiet}
 	case g.remarks[string(compare.Passed)] > 0:
-		return Cell{"INHERITED", Quiet}
+		return Cell{Text: "INHERITED", Tone: Quiet}
 	}
-	return Cell{string(compare.Match), Good}
+	return Cell{Text: string(compare.Match), Tone: Good}
 }
 
 // outcomes counts certificates.

@@ -30,11 +30,22 @@ func ChosenBy(f *compare.Logits) string {
 	return fmt.Sprintf("by %s at %s", f.Key, placeOf(f.Last.Row))
 }
 
+// Candidates are the tokens of the shown pass with their logits and ranks on both sides; nil without logits.
+func Candidates(doc *Document) *Table {
+	for _, s := range doc.Show(Final) {
+		if s.Table != nil {
+			return s.Table
+		}
+	}
+	return nil
+}
+
 // candidates are the tokens with their logits and ranks on both sides.
 func candidates(doc *Document, r *compare.Result, n *compare.Next) {
 	rows := make([][]Cell, len(n.Top))
 	for i, t := range n.Top {
-		rows[i] = plainCells("", TokenText(n.Top, t.ID), Digits(t.Reference), RankOf(t.ReferenceRank), Digits(t.Local), RankOf(t.LocalRank))
+		rows[i] = plainCells("", tokenText(n.Top, t.ID), Digits(t.Reference), rankOf(t.ReferenceRank), Digits(t.Local), rankOf(t.LocalRank))
+		rows[i][2].First, rows[i][4].First = t.ID == n.Reference, t.ID == n.Local
 	}
 	doc.table([]Column{{}, {Title: "token"}, {Title: r.Reference.Name.Label, Right: true}, {Title: "rank", Right: true}, {Title: r.Local.Name.Label, Right: true}, {Title: "rank", Right: true}}, rows)
 }
@@ -52,7 +63,7 @@ func choice(doc *Document, r *compare.Result) {
 	if n.Agree {
 		doc.field("greedy token", "same top-1 token (%s)", f.Warning)
 	} else {
-		doc.field("greedy token", "differs: %s %s, %s %s", r.Local.Name.Label, TokenText(n.Top, n.Local), r.Reference.Name.Label, TokenText(n.Top, n.Reference))
+		doc.field("greedy token", "differs: %s %s, %s %s", r.Local.Name.Label, tokenText(n.Top, n.Local), r.Reference.Name.Label, tokenText(n.Top, n.Reference))
 		verdict := "beyond"
 		if n.Tie {
 			verdict = "a tie, within"
@@ -64,8 +75,8 @@ func choice(doc *Document, r *compare.Result) {
 	}
 }
 
-// TokenText is an id with its text, if that is known.
-func TokenText(known []compare.Token, id int) string {
+// tokenText is an id with its text, if that is known.
+func tokenText(known []compare.Token, id int) string {
 	if id < 0 {
 		return "none"
 	}
@@ -77,8 +88,8 @@ func TokenText(known []compare.Token, id int) string {
 	return strconv.Itoa(id)
 }
 
-// RankOf is a rank from 1; "-" for none.
-func RankOf(n int) string {
+// rankOf is a rank from 1; "-" for none.
+func rankOf(n int) string {
 	if n == 0 {
 		return "-"
 	}
@@ -102,9 +113,9 @@ func nextToken(doc *Document, r *compare.Result) {
 	n := &f.Last
 	text := ""
 	if n.Agree {
-		text = fmt.Sprintf("%s on both sides (weak evidence)", TokenText(n.Top, n.Local))
+		text = fmt.Sprintf("%s on both sides (weak evidence)", tokenText(n.Top, n.Local))
 	} else {
-		text = fmt.Sprintf("%s %s, %s %s", r.Local.Name.Label, TokenText(n.Top, n.Local), r.Reference.Name.Label, TokenText(n.Top, n.Reference))
+		text = fmt.Sprintf("%s %s, %s %s", r.Local.Name.Label, tokenText(n.Top, n.Local), r.Reference.Name.Label, tokenText(n.Top, n.Reference))
 		if n.Tie {
 			text += " (a tie: within the noise)"
 		}

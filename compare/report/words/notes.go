@@ -38,7 +38,7 @@ func notes(doc *Document, r *compare.Result) {
 		if g.rows > 1 {
 			more = "; " + Count(g.rows-1, "entry", "entries") + " more"
 		}
-		doc.Line("note (%s): %s: %s%s", kind, g.first.Key(), g.text, more)
+		doc.Line("%s%s", noteOn(g.first, kind, g.text), more)
 	}
 	if n := len(r.Untested); n > 0 {
 		where := r.Reference.Name.Side
@@ -57,6 +57,10 @@ func notes(doc *Document, r *compare.Result) {
 	for _, n := range r.Notes {
 		doc.Line("note: %s", n)
 	}
+}
+
+func noteOn(r *compare.Row, k compare.NoteKind, text string) string {
+	return fmt.Sprintf("note (%s): %s: %s", k, r.Key(), text)
 }
 
 // expected writes what the patterns of entries that were to differ came to.
@@ -85,7 +89,7 @@ func firstNotes(doc *Document, r *compare.Result) {
 			switch n.Kind {
 			case compare.Drift, compare.MixedDType, compare.BothNaN, compare.OpUnverified, compare.NotePrinted:
 				seen[n.Kind] = true
-				lines = append(lines, fmt.Sprintf("note (%s): %s: %s", n.Kind, r.Rows[i].Key(), n.Text))
+				lines = append(lines, noteOn(&r.Rows[i], n.Kind, n.Text))
 			}
 		}
 	}

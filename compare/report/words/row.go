@@ -90,20 +90,12 @@ func Remarked(r *compare.Row) (all []string) {
 
 // Curve says what a chart of the errors of all rows shows, for those who do not see it.
 func Curve(res *compare.Result) string {
-	equal, past, derived := 0, 0, 0
+	equal := countOf(res.Rows, func(r *compare.Row) bool { return ErrorAt(r) == 0 })
+	past := countOf(res.Rows, func(r *compare.Row) bool { return r.Verdict == compare.Mismatch && TakesPart(r) })
+	derived := countOf(res.Rows, func(r *compare.Row) bool { return r.Derived })
 	var worst *compare.Row
 	for i := range res.Rows {
-		r := &res.Rows[i]
-		if ErrorAt(r) == 0 {
-			equal++
-		}
-		if r.Derived {
-			derived++
-		}
-		if r.Verdict == compare.Mismatch && TakesPart(r) {
-			past++
-		}
-		if worst == nil || Nearness(r) > Nearness(worst) {
+		if r := &res.Rows[i]; worst == nil || Nearness(r) > Nearness(worst) {
 			worst = r
 		}
 	}

@@ -109,7 +109,7 @@ func isolated(r *compare.Row) Cell {
 }
 
 func verdictOf(r *compare.Row) Cell {
-	cell := Cell{string(r.Verdict), Bad}
+	cell := Cell{Text: string(r.Verdict), Tone: Bad}
 	if r.Class != "" {
 		cell.Text += " " + string(r.Class)
 	}

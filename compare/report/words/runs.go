@@ -89,12 +89,7 @@ func FurtherBugs(r *report.Run) (all []Further) {
 
 // Matching counts the prompts of a gate that match.
 func Matching(d *report.Document) string {
-	matching := 0
-	for i := range d.Runs {
-		if d.Runs[i].Exit == 0 {
-			matching++
-		}
-	}
+	matching := countOf(d.Runs, func(r *report.Run) bool { return r.Exit == 0 })
 	return fmt.Sprintf("%d of %s match", matching, Count(len(d.Runs), "prompt", "prompts"))
 }
 

@@ -5,9 +5,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/detectable"
 	"github.com/tracediff/tracediff/compare/isolate"
 )
+
+// sightOf counts the usual mistakes that a run would have shown.
+func sightOf(doc *Document, r *compare.Result) { sight(doc, r.Sight) }
 
 // SightOf is which of the usual mistakes several runs would have shown together; nothing for nil.
 func SightOf(s *detectable.Sight) *Document {

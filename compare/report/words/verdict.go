@@ -181,13 +181,7 @@ func but(r *compare.Result) string {
 
 // inLayouts counts the rows that match in other numbers.
 func inLayouts(r *compare.Result) int {
-	n := 0
-	for i := range r.Rows {
-		if r.Rows[i].Facts.Standing == compare.StandingLayout {
-			n++
-		}
-	}
-	return n
+	return countOf(r.Rows, func(row *compare.Row) bool { return row.Facts.Standing == compare.StandingLayout })
 }
 
 // accepted counts the mismatches that the allow-list accepts.
@@ -201,13 +195,7 @@ func accepted(r *compare.Result) int {
 
 // unmet counts the patterns that expected a difference that is not there.
 func unmet(r *compare.Result) int {
-	n := 0
-	for _, e := range r.Expected {
-		if e.Unmet {
-			n++
-		}
-	}
-	return n
+	return countOf(r.Expected, func(e *compare.Expectation) bool { return e.Unmet })
 }
 
 // left says how many entries and tensors were not compared, and whether a success rests on limits only.
