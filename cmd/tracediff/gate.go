@@ -11,7 +11,7 @@ import (
 
 	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/compare/report"
-	"github.com/tracediff/tracediff/compare/report/text"
+	"github.com/tracediff/tracediff/compare/report/words"
 	compared "github.com/tracediff/tracediff/compare/weights"
 	"github.com/tracediff/tracediff/internal/ci"
 	"github.com/tracediff/tracediff/internal/gatefile"
@@ -265,5 +265,5 @@ func summary(d *report.Document) string {
 	if w := d.Weights; w != nil && !w.Right() {
 		line += "; of the port's weights " + weightsAre(w.Counts)
 	}
-	return line + text.Demo(d) + text.Accepted(d)
+	return line + words.Besides(d)
 }

@@ -60,19 +60,18 @@ type (
 func Write(w io.Writer, d *words.Report) error {
 	all := suites{Name: d.Tool.Name}
 	if d.Weights != nil {
-		s := suite{Name: "tracediff.weights"}
-		s.addWeights(d.Weights)
-		all.Tests, all.Failures, all.Suites = s.Tests, s.Failures, append(all.Suites, s)
+		all.Suites = append(all.Suites, weightsOf(d.Weights))
 	}
 	for i := range d.Runs {
-		s := suiteOf(&d.Runs[i])
-		all.Tests, all.Failures, all.Errors, all.Skipped = all.Tests+s.Tests, all.Failures+s.Failures, all.Errors+s.Errors, all.Skipped+s.Skipped
-		all.Suites = append(all.Suites, s)
+		all.Suites = append(all.Suites, suiteOf(&d.Runs[i]))
 	}
 	return encode(w, all)
 }
 
 func encode(w io.Writer, all suites) error {
+	for _, s := range all.Suites {
+		all.Tests, all.Failures, all.Errors, all.Skipped = all.Tests+s.Tests, all.Failures+s.Failures, all.Errors+s.Errors, all.Skipped+s.Skipped
+	}
 	if _, err := io.WriteString(w, xml.Header); err != nil {
 		return err
 	}

@@ -11,14 +11,12 @@ import (
 
 // Weights writes a comparison of weights as JUnit XML: one suite, a case a tensor. The error is that of w.
 func Weights(w io.Writer, r *weights.Result) error {
-	s := suite{Name: "tracediff.weights"}
-	s.addWeights(r)
-	all := suites{Name: "tracediff", Tests: s.Tests, Failures: s.Failures, Suites: []suite{s}}
-	return encode(w, all)
+	return encode(w, suites{Name: "tracediff", Suites: []suite{weightsOf(r)}})
 }
 
-// addWeights adds a case for each tensor to a suite. If no tensor was compared, it adds one failing case.
-func (s *suite) addWeights(r *weights.Result) {
+// weightsOf has a case for each tensor, or one failing case if no tensor was compared.
+func weightsOf(r *weights.Result) suite {
+	s := suite{Name: "tracediff.weights"}
 	for i := range r.Tensors {
 		t := &r.Tensors[i]
 		c := testCase{Name: plain.Text(t.Name)}
@@ -32,4 +30,5 @@ func (s *suite) addWeights(r *weights.Result) {
 	if len(r.Tensors) == 0 {
 		s.add(testCase{Name: "coverage", Failure: &outcome{Message: weights.NothingCompared, Type: "INCOMPLETE"}})
 	}
+	return s
 }

@@ -133,25 +133,3 @@ func Failure(r *words.Run) (title, message string) {
 	p.sections(r.Words.Show(words.Divergence, words.Incomplete))
 	return title, strings.TrimSpace(p.String())
 }
-
-// Demo is the end of a gate's last line where a prompt ran the built-in model, since the file names no other; else it is empty.
-func Demo(d *report.Document) string {
-	for i := range d.Runs {
-		if r := d.Runs[i].Result; r != nil && r.Demo != "" {
-			return words.Demo(r)
-		}
-	}
-	return ""
-}
-
-// Accepted counts what the baselines of several runs accepted; empty where they accepted nothing.
-func Accepted(d *report.Document) string {
-	n, file := 0, ""
-	for _, r := range d.Runs {
-		if r.Result != nil && r.Result.Baseline != nil {
-			n += r.Result.Baseline.Accepted
-			file = r.Result.Baseline.File
-		}
-	}
-	return words.Clean(words.Accepted(n, file))
-}

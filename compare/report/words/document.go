@@ -303,3 +303,19 @@ func countOf[T any](all []T, is func(*T) bool) (n int) {
 	}
 	return n
 }
+
+// groups are lists by a key, in the order in which the keys came.
+type groups[T any] struct {
+	keys []string
+	of   map[string][]T
+}
+
+func (g *groups[T]) add(key string, x T) {
+	if g.of == nil {
+		g.of = map[string][]T{}
+	}
+	if g.of[key] == nil {
+		g.keys = append(g.keys, key)
+	}
+	g.of[key] = append(g.of[key], x)
+}

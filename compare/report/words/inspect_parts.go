@@ -28,10 +28,14 @@ func (p *inspection) histogram(h *inspect.Histogram) {
 	if h == nil {
 		return
 	}
-	var labels []string
-	var counts []int64
-	add := func(label string, n int64) { labels, counts = append(labels, label), append(counts, n) }
-	last := len(h.Bins) - 1
+	most, last := max(1, h.Below, h.Above), len(h.Bins)-1
+	for _, b := range h.Bins {
+		most = max(most, b.Count)
+	}
+	var rows [][]string
+	add := func(label string, n int64) {
+		rows = append(rows, []string{label, strconv.FormatInt(n, 10), bar(n, most)})
+	}
 	if h.Below > 0 {
 		add("below "+figure(h.Bins[0].From, 3), h.Below)
 	}
@@ -44,13 +48,6 @@ func (p *inspection) histogram(h *inspect.Histogram) {
 	}
 	if h.Above > 0 {
 		add("above "+figure(h.Bins[last].To, 3), h.Above)
-	}
-	most, rows := int64(1), make([][]string, len(labels))
-	for _, n := range counts {
-		most = max(most, n)
-	}
-	for i, n := range counts {
-		rows[i] = []string{labels[i], strconv.FormatInt(n, 10), bar(n, most)}
 	}
 	p.table(append(numbers("from to", "elements"), texts("")...), rows)
 }

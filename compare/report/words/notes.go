@@ -9,36 +9,24 @@ import (
 
 // notes writes what decides nothing: of the notes on rows each kind once, with the first row that has it.
 func notes(doc *Document, r *compare.Result) {
-	type group struct {
-		first *compare.Row
-		text  string
-		rows  int
-	}
-	groups := map[compare.NoteKind]*group{}
-	var kinds []compare.NoteKind
+	var kinds groups[string] // the notes
 	for i := range r.Rows {
 		for _, n := range r.Rows[i].Notes {
-			if n.Kind == compare.Vacuous {
-				continue
+			if n.Kind != compare.Vacuous {
+				kinds.add(string(n.Kind), noteOn(&r.Rows[i], n))
 			}
-			if groups[n.Kind] == nil {
-				groups[n.Kind] = &group{first: &r.Rows[i], text: n.Text}
-				kinds = append(kinds, n.Kind)
-			}
-			groups[n.Kind].rows++
 		}
 	}
-	if len(kinds) == 0 && len(r.Untested) == 0 && len(r.Layouts) == 0 && len(r.Notes) == 0 {
+	if len(kinds.keys) == 0 && len(r.Untested) == 0 && len(r.Layouts) == 0 && len(r.Notes) == 0 {
 		return
 	}
 	doc.Blank()
-	for _, kind := range kinds {
-		g := groups[kind]
+	for _, kind := range kinds.keys {
 		more := ""
-		if g.rows > 1 {
-			more = "; " + Count(g.rows-1, "entry", "entries") + " more"
+		if n := len(kinds.of[kind]); n > 1 {
+			more = "; " + Count(n-1, "entry", "entries") + " more"
 		}
-		doc.Line("%s%s", noteOn(g.first, kind, g.text), more)
+		doc.Line("%s%s", kinds.of[kind][0], more)
 	}
 	if n := len(r.Untested); n > 0 {
 		where := r.Reference.Name.Side
@@ -59,8 +47,8 @@ func notes(doc *Document, r *compare.Result) {
 	}
 }
 
-func noteOn(r *compare.Row, k compare.NoteKind, text string) string {
-	return fmt.Sprintf("note (%s): %s: %s", k, r.Key(), text)
+func noteOn(r *compare.Row, n compare.Note) string {
+	return fmt.Sprintf("note (%s): %s: %s", n.Kind, r.Key(), n.Text)
 }
 
 // expected writes what the patterns of entries that were to differ came to.
@@ -89,7 +77,7 @@ func firstNotes(doc *Document, r *compare.Result) {
 			switch n.Kind {
 			case compare.Drift, compare.MixedDType, compare.BothNaN, compare.OpUnverified, compare.NotePrinted:
 				seen[n.Kind] = true
-				lines = append(lines, noteOn(&r.Rows[i], n.Kind, n.Text))
+				lines = append(lines, noteOn(&r.Rows[i], n))
 			}
 		}
 	}

@@ -93,6 +93,20 @@ func Matching(d *report.Document) string {
 	return fmt.Sprintf("%d of %s match", matching, Count(len(d.Runs), "prompt", "prompts"))
 }
 
+// Besides is what the last line of a gate has beside its counts: that a prompt ran the built-in model, and what baselines accepted.
+func Besides(d *report.Document) string {
+	demo, n, file := "", 0, ""
+	for i := range d.Runs {
+		if r := d.Runs[i].Result; r != nil {
+			demo = cmp.Or(demo, demoOf(r))
+			if r.Baseline != nil {
+				n, file = n+r.Baseline.Accepted, r.Baseline.File
+			}
+		}
+	}
+	return Clean(demo + acceptedOf(n, file))
+}
+
 // Gate has a row for each prompt: what does not match comes first.
 func Gate(d *report.Document) *Document {
 	doc := &Document{}

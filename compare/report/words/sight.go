@@ -31,35 +31,31 @@ func sight(doc *Document, s *detectable.Sight) {
 		of = " that were tried"
 	}
 	doc.Line("usual mistakes: %d of %d%s would have been seen here", len(s.Seen), tried, of)
-	var order []string
-	by := map[string][]string{}
+	var by groups[string]
 	for _, u := range s.Unseen {
-		if by[u.ShownBy] == nil {
-			order = append(order, u.ShownBy)
-		}
-		by[u.ShownBy] = append(by[u.ShownBy], u.Mistake)
+		by.add(u.ShownBy, u.Mistake)
 	}
 	untried(doc, s)
 	doc.only(Whole, func() {
-		for _, what := range order {
-			doc.sub("needs %s: %s", what, strings.Join(by[what], "; "))
+		for _, what := range by.keys {
+			doc.sub("needs %s: %s", what, strings.Join(by.of[what], "; "))
 		}
 	})
-	doc.only(Brief, func() { needs(doc, s, order, by) })
+	doc.only(Brief, func() { needs(doc, s) })
 }
 
 // needs says what would show most of the others.
-func needs(doc *Document, s *detectable.Sight, order []string, by map[string][]string) {
-	order, by = oneCapture(s, order, by)
-	slices.SortStableFunc(order, func(a, b string) int { return len(by[b]) - len(by[a]) })
+func needs(doc *Document, s *detectable.Sight) {
+	by := oneCapture(s)
+	slices.SortStableFunc(by.keys, func(a, b string) int { return len(by.of[b]) - len(by.of[a]) })
 	var parts []string
 	rest := 0
-	for i, what := range order {
+	for i, what := range by.keys {
 		if i >= maxNeeds {
-			rest += len(by[what])
+			rest += len(by.of[what])
 			continue
 		}
-		parts = append(parts, fmt.Sprintf("%s (%d)", what, len(by[what])))
+		parts = append(parts, fmt.Sprintf("%s (%d)", what, len(by.of[what])))
 	}
 	if rest > 0 {
 		parts = append(parts, fmt.Sprintf("something else (%d): --verbose lists them", rest))
@@ -72,16 +68,12 @@ func needs(doc *Document, s *detectable.Sight, order []string, by map[string][]s
 // untried says what was not tried, why, and how to try it: some mistakes by name, where everything is said all. No verdict rests on it, which has to be said where
 // most is not tried.
 func untried(doc *Document, s *detectable.Sight) {
-	var order []string
-	by := map[string][]string{}
+	var by groups[string]
 	for _, u := range s.Untried {
-		if by[u.Why] == nil {
-			order = append(order, u.Why)
-		}
-		by[u.Why] = append(by[u.Why], u.Mistake)
+		by.add(u.Why, u.Mistake)
 	}
-	for _, why := range order {
-		list, rest := by[why], why
+	for _, why := range by.keys {
+		list, rest := by.of[why], why
 		if more := s.More(); why == detectable.UntriedWork && more != "" {
 			rest += ", --search-work " + more + " goes on"
 		}
@@ -108,36 +100,30 @@ func notTried(n int) string { return Count(n, "was", "were") + " not tried" }
 // maxNamed is how many mistakes are named where not everything is said.
 const maxNamed = 2
 
-// oneCapture merges the unseen mistakes that further tensors would show. It names each tensor once, sorted by the number of mistakes.
-func oneCapture(s *detectable.Sight, order []string, by map[string][]string) ([]string, map[string][]string) {
-	times := map[string]int{}
-	var names []string
-	all := map[string][]string{}
-	var kept, mistakes []string
-	dumped := false
+// oneCapture are the unseen mistakes by what would show them. Further tensors are one capture, which names each tensor once, sorted by the
+// number of mistakes.
+func oneCapture(s *detectable.Sight) (all groups[string]) {
+	var mistakes []string
+	var by groups[string] // by tensors
+	how := "a capture of "
 	for _, u := range s.Unseen {
 		if len(u.Capture) == 0 {
-			if all[u.ShownBy] == nil {
-				kept = append(kept, u.ShownBy)
-			}
-			all[u.ShownBy] = by[u.ShownBy]
+			all.add(u.ShownBy, u.Mistake)
 			continue
 		}
 		mistakes = append(mistakes, u.Mistake)
-		dumped = dumped || strings.HasPrefix(u.ShownBy, aDump)
+		if strings.HasPrefix(u.ShownBy, aDump) {
+			how = aDump
+		}
 		for _, name := range u.Capture {
-			if times[name]++; times[name] == 1 {
-				names = append(names, name)
-			}
+			by.add(name, u.Mistake)
 		}
 	}
-	if names == nil {
-		return order, by
+	slices.SortStableFunc(by.keys, func(a, b string) int { return len(by.of[b]) - len(by.of[a]) })
+	for _, m := range mistakes {
+		all.add(how+isolate.Some(by.keys), m)
 	}
-	slices.SortStableFunc(names, func(a, b string) int { return times[b] - times[a] })
-	what := Either(dumped, aDump, "a capture of ") + isolate.Some(names)
-	all[what] = mistakes
-	return append(kept, what), all
+	return all
 }
 
 const aDump = "a dump of "

@@ -25,7 +25,7 @@ func Verdict(r *compare.Result, whole bool) Field {
 			passes,
 			{Text: ", first " + r.Divergence.Row.Key() + overflowed(&r.Divergence.Row)},
 			{Text: besides(r), Spare: SpareFacts},
-			{Text: Demo(r), Spare: SpareCounts},
+			{Text: demoOf(r), Spare: SpareCounts},
 		}
 	case r.ExitCode() == 0:
 		v.Tone, v.Label = Good, Either(r.Baseline != nil && r.Baseline.Accepted > 0, "ACCEPTED", "MATCH")
@@ -66,8 +66,8 @@ func Verdict(r *compare.Result, whole bool) Field {
 	return v
 }
 
-// Demo says that the built-in model ran, since no model was named: the line is not about a port of a person.
-func Demo(r *compare.Result) string {
+// demoOf says that the built-in model ran, since no model was named: the line is not about a port of a person.
+func demoOf(r *compare.Result) string {
 	if r.Demo == "" {
 		return ""
 	}
@@ -150,15 +150,15 @@ func excusedBy(r *compare.Result) string {
 	if b == nil || b.Accepted == 0 {
 		return ""
 	}
-	text := Accepted(b.Accepted, b.File)
+	text := acceptedOf(b.Accepted, b.File)
 	if b.Inherited > 0 {
 		text += fmt.Sprintf(", %d inherited", b.Inherited)
 	}
 	return text
 }
 
-// Accepted counts what a baseline accepted; empty where it accepted nothing.
-func Accepted(n int, file string) string {
+// acceptedOf counts what a baseline accepted; empty where it accepted nothing.
+func acceptedOf(n int, file string) string {
 	return Either(n == 0, "", fmt.Sprintf("; %s (%s)", divergences(n), file))
 }
 
@@ -212,7 +212,7 @@ func left(r *compare.Result) []Segment {
 		add(Needed, "within limits only")
 	}
 	if r.Demo != "" {
-		list = append(list, Segment{Text: Demo(r)})
+		list = append(list, Segment{Text: demoOf(r)})
 	}
 	switch {
 	case r.Same == compare.SameFile:

@@ -2,6 +2,7 @@ package words
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tracediff/tracediff/compare/weights"
@@ -93,37 +94,29 @@ func WeightsSummary(r *weights.Result) (all []Field) {
 }
 
 // weightsRight says how many tensors are right, and how.
-func weightsRight(r *weights.Result) []string {
-	counts, worst := map[string]int{}, map[string]float64{}
-	var order []string
+func weightsRight(r *weights.Result) (lines []string) {
+	var right groups[float64] // errors of codes, by what is right
 	for i := range r.Tensors {
-		t := &r.Tensors[i]
-		text := ""
-		switch t.Class {
+		switch t := &r.Tensors[i]; t.Class {
 		case weights.Equal:
-			text = "equal"
+			right.add("equal", 0)
 		case weights.Cast:
-			text = "cast to " + t.Rounding
+			right.add("cast to "+t.Rounding, 0)
 		case weights.Quantised:
-			text = t.Rounding + ": every code is right for its format"
+			text := t.Rounding + ": every code is right for its format"
 			if format, alone := strings.CutSuffix(t.Rounding, weights.SizeAlone); alone {
 				text = format + ": the size of the errors is right, no single code was checked"
 			}
-			worst[text] = max(worst[text], t.Relative)
+			right.add(text, t.Relative)
 		case weights.Rescaled:
-			text = "divided by factors, and the columns of other tensors are multiplied by them"
-		default:
-			continue
-		}
-		if counts[text]++; counts[text] == 1 {
-			order = append(order, text)
+			right.add("divided by factors, and the columns of other tensors are multiplied by them", 0)
 		}
 	}
-	var lines []string
-	for _, text := range order {
-		line := fmt.Sprintf("%s: %s", Count(counts[text], "tensor", "tensors"), text)
-		if w := worst[text]; w > 0 {
-			line += fmt.Sprintf(", relative L2 distance up to %.2g", w)
+	for _, text := range right.keys {
+		sizes := right.of[text]
+		line := fmt.Sprintf("%s: %s", Count(len(sizes), "tensor", "tensors"), text)
+		if worst := slices.Max(sizes); worst > 0 {
+			line += fmt.Sprintf(", relative L2 distance up to %.2g", worst)
 		}
 		lines = append(lines, line)
 	}
@@ -135,33 +128,26 @@ const maxWeightNotes = 8
 
 // weightNotes are remarks on the files, and on tensors: what is the same of several once.
 func weightNotes(r *weights.Result) []string {
-	var notes []string
-	at := map[string]int{}
-	count := map[string]int{}
-	first := map[string]string{}
+	var tensors groups[string] // by their notes
 	for i := range r.Tensors {
 		t := &r.Tensors[i]
 		if t.Local == nil || !t.Class.Right() {
 			continue
 		}
 		for _, n := range t.Notes {
-			if strings.HasPrefix(n, t.Local.Key+": ") { // what a map did to the tensor
-				continue
-			}
-			if count[n]++; count[n] == 1 {
-				first[n] = t.Name
-				at[n] = len(notes)
-				notes = append(notes, n)
+			if !strings.HasPrefix(n, t.Local.Key+": ") { // what a map did to the tensor
+				tensors.add(n, t.Name)
 			}
 		}
 	}
-	for n, i := range at {
-		notes[i] = first[n] + ": " + n
-		if count[n] > 1 {
-			notes[i] = fmt.Sprintf("%s and %s: %s", first[n], Count(count[n]-1, "other", "others"), n)
+	notes := slices.Clone(r.Notes)
+	for _, n := range tensors.keys {
+		which := tensors.of[n][0]
+		if more := len(tensors.of[n]) - 1; more > 0 {
+			which += " and " + Count(more, "other", "others")
 		}
+		notes = append(notes, which+": "+n)
 	}
-	notes = append(append([]string{}, r.Notes...), notes...)
 	if len(notes) > maxWeightNotes {
 		notes = append(notes[:maxWeightNotes], fmt.Sprintf("%d more notes: --format json has all", len(notes)-maxWeightNotes))
 	}
