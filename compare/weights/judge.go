@@ -6,7 +6,7 @@ import (
 	"github.com/tracediff/tracediff/internal/quant"
 )
 
-// NothingCompared is said of weights of which no tensor was compared.
+// NothingCompared is the sentence about weights without a compared tensor.
 const NothingCompared = "no tensor was compared"
 
 // SizeAlone follows the name of a format without a limit for single codes: the tensor was judged by the size and the mean of its errors.

@@ -173,7 +173,7 @@ func saidOf(f words.Field) said { return said{f.Label, f.Text} }
 func (p *page) section(r *words.Run, at int, budget *int) *section {
 	res := r.Result
 	s := &section{ID: fmt.Sprintf("run%d", at), Name: words.Clean(r.Name), Good: r.Exit == 0, Open: r.Exit != 0 || r.Name == ""}
-	of := func(parts ...*words.Part) []said { return collect(words.Fields(r.Words.Show(parts...))) }
+	of := func(parts ...words.Part) []said { return collect(words.Fields(r.Words.Show(parts...))) }
 	s.Verdict = saidOf(words.Verdict(res, true))
 	for _, side := range []compare.Side{res.Local, res.Reference} {
 		if side.Path != "" || side.Producer.Name != "" {

@@ -22,17 +22,17 @@ import (
 // The parts of the views, in their order. The verdict comes last.
 var (
 	// page is the short view: what was compared, a line a layer, the first divergence, and what to do next.
-	page = []*words.Part{
+	page = []words.Part{
 		words.Sides, words.NarrowScope, words.FirstTokens, words.Layers, words.Legend, words.Divergence, words.Missing, words.Gap, words.Others,
 		words.Checked, words.NextToken, words.FirstNotes, words.Sight, words.NotCompared, words.Incomplete, words.Expected,
 	}
 	// beforeRows and behindRows are the evidence. Between them stands a line a layer, or an entry.
-	beforeRows = []*words.Part{words.Sides, words.Scope, words.Tokens}
-	behindRows = []*words.Part{
+	beforeRows = []words.Part{words.Sides, words.Scope, words.Tokens}
+	behindRows = []words.Part{
 		words.Evidence, words.Roots, words.Missing, words.Allowances, words.Baseline, words.Notes, words.Isolation, words.Sight, words.Final, words.End,
 	}
 	// screen is what is to be mended, most important first.
-	screen = []*words.Part{words.Divergence, words.Missing, words.Gap, words.Others, words.Incomplete, words.Sides, words.NextToken}
+	screen = []words.Part{words.Divergence, words.Missing, words.Gap, words.Others, words.Incomplete, words.Sides, words.NextToken}
 )
 
 // Write writes a comparison. The error is that of w.
@@ -54,12 +54,12 @@ func Write(w io.Writer, doc *words.Document, s Style) error {
 }
 
 // partsOf are the parts of a view.
-func partsOf(s Style) []*words.Part {
+func partsOf(s Style) []words.Part {
 	switch s.view {
 	case Evidence:
-		return slices.Concat(beforeRows, []*words.Part{words.Layers}, behindRows)
+		return slices.Concat(beforeRows, []words.Part{words.Layers}, behindRows)
 	case Everything:
-		return slices.Concat(beforeRows, []*words.Part{words.Rows}, behindRows)
+		return slices.Concat(beforeRows, []words.Part{words.Rows}, behindRows)
 	}
 	return page
 }

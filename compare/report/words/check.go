@@ -19,11 +19,11 @@ func Check(r *redflag.Result) *Document {
 	doc := &Document{}
 	doc.Line("trace:  %s, %s", r.Trace, TensorsOf(r))
 	for i := range r.Flags {
-		doc.Blank()
+		doc.blank()
 		doc.add(FlagTitle(&r.Flags[i]))
 		doc.fields(FlagFields(&r.Flags[i])...)
 	}
-	doc.Blank()
+	doc.blank()
 	doc.fields(Remarks(r.Notes)...)
 	verdict, kinds := LookedFor(r)
 	doc.fields(append(kinds, verdict)...)
@@ -32,7 +32,7 @@ func Check(r *redflag.Result) *Document {
 
 // TensorsOf says how many tensors a trace has, of how many passes.
 func TensorsOf(r *redflag.Result) string {
-	return Count(r.Tensors, "tensor", "tensors") + " of " + Count(r.Passes, "pass", "passes")
+	return count(r.Tensors, "tensor", "tensors") + " of " + count(r.Passes, "pass", "passes")
 }
 
 // FlagTitle is a flag in a line.
@@ -40,7 +40,7 @@ func FlagTitle(f *redflag.Flag) Field {
 	return Field{Kind: Titled, Label: "RED FLAG", Tone: Bad, Text: Clean(fmt.Sprintf("%s: %s, pass %d", f.Kind, f.Entry, f.Pass))}
 }
 
-// FlagMessage is what a flag means for those who see it alone.
+// FlagMessage is a flag in three lines.
 func FlagMessage(f *redflag.Flag) string {
 	return fmt.Sprintf("%s\nmeans: %s\ntry: %s", Clean(f.What), Clean(f.Means), Clean(f.Try))
 }
@@ -51,7 +51,7 @@ func FlagFields(f *redflag.Flag) []Field {
 	doc.field("found", "%s", f.What)
 	if len(f.Also) > 0 {
 		doc.only(Brief, func() { doc.field("also", "%s", amount.Some(f.Also, maxAlso)) })
-		doc.only(Whole, func() { doc.field("also", "%s", Some(f.Also)) })
+		doc.only(Whole, func() { doc.field("also", "%s", some(f.Also)) })
 	}
 	doc.field("means", "%s", f.Means)
 	doc.field("try", "%s", f.Try)
@@ -94,4 +94,4 @@ func LookedFor(r *redflag.Result) (verdict Field, kinds []Field) {
 }
 
 // FlagCount counts red flags.
-func FlagCount(r *redflag.Result) string { return Count(len(r.Flags), "red flag", "red flags") }
+func FlagCount(r *redflag.Result) string { return count(len(r.Flags), "red flag", "red flags") }

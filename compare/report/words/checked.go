@@ -57,10 +57,10 @@ func bugsOf(doc *Document, s *compare.Isolation) {
 	}
 	for i, f := range bugs {
 		if i == 2*maxShort {
-			doc.sub(verboseHas, Count(len(bugs)-i, "bug", "bugs"))
+			doc.sub(verboseHas, count(len(bugs)-i, "bug", "bugs"))
 			return
 		}
-		doc.sub("bug in %s: %s (%s)", f.Where(), f.What, Count(f.Rows, "entry", "entries"))
+		doc.sub("bug in %s: %s (%s)", f.Where(), f.What, count(f.Rows, "entry", "entries"))
 	}
 }
 
@@ -87,6 +87,6 @@ func ways(doc *Document, s *compare.Isolation) {
 			return
 		}
 		way := Either(f.Kind == compare.OtherSummation, "adds in another order", otherRounding)
-		doc.sub("%s%s: %s: %s (%s)", way, noBug, wayOf(f), f.What, Count(f.Rows, "entry", "entries"))
+		doc.sub("%s%s: %s: %s (%s)", way, noBug, wayOf(f), f.What, count(f.Rows, "entry", "entries"))
 	}
 }

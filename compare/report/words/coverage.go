@@ -21,7 +21,7 @@ func notCompared(doc *Document, r *compare.Result) {
 		doc.Line("not compared: the entries after the first divergence (--all compares them)")
 		return
 	}
-	text := fmt.Sprintf("not compared: %d of %s", n, Count(c.Entries, "entry", "entries"))
+	text := fmt.Sprintf("not compared: %d of %s", n, count(c.Entries, "entry", "entries"))
 	level := 3
 	for _, s := range []capture.Scope{r.Local.Scope, r.Reference.Scope, r.Typed} {
 		if s.Level > 0 {
@@ -51,8 +51,8 @@ func missing(doc *Document, r *compare.Result) {
 	if len(r.Missing) == 0 {
 		return
 	}
-	doc.Blank()
-	doc.Line("MISSING: %s %s", Count(len(r.Missing), "entry is", "entries are"), NotDumped)
+	doc.blank()
+	doc.Line("MISSING: %s %s", count(len(r.Missing), "entry is", "entries are"), NotDumped)
 	n := len(r.Missing)
 	for i, m := range r.Missing[:min(n, maxListed)] {
 		where := ", " + m.Side
@@ -74,7 +74,7 @@ func missing(doc *Document, r *compare.Result) {
 
 // end writes why the comparison is incomplete, which limits decided, and the coverage.
 func end(doc *Document, r *compare.Result) {
-	doc.Blank()
+	doc.blank()
 	incomplete(doc, r)
 	expected(doc, r)
 	if r.Divergence == nil { // else its block says it
@@ -90,7 +90,7 @@ func end(doc *Document, r *compare.Result) {
 // covered says how much was compared, and of how many layers everything.
 func covered(r *compare.Result) string {
 	c := r.Coverage
-	text := fmt.Sprintf("compared %d of %s", c.Compared, Count(c.Entries, "entry", "entries"))
+	text := fmt.Sprintf("compared %d of %s", c.Compared, count(c.Entries, "entry", "entries"))
 	switch {
 	case c.Layers == 0:
 	case c.LayersComplete == 0:
@@ -119,7 +119,7 @@ func Tested(r *compare.Result) string {
 // Uncertain says what a match rests on where that is not every operation; empty where it is.
 func Uncertain(r *compare.Result) string {
 	if s := r.Isolation; r.Uncertified == "" && s != nil && s.Unidentified > 0 {
-		return fmt.Sprintf("%s %s", Count(s.Unidentified, "entry is", "entries are"), isolate.Unidentified)
+		return fmt.Sprintf("%s %s", count(s.Unidentified, "entry is", "entries are"), isolate.Unidentified)
 	}
 	return uncertified(r)
 }
@@ -139,4 +139,26 @@ func beside(r *compare.Result) string {
 		text += fmt.Sprintf("; %d of %d derived entries", c.Derived, c.DerivedEntries)
 	}
 	return text
+}
+
+// untested says all that a comparison did not look at.
+func untested(doc *Document, r *compare.Result) {
+	doc.Line("%s", covered(r))
+	notCompared(doc, r)
+	incomplete(doc, r)
+	expected(doc, r)
+	missing(doc, r)
+	if n := len(r.Untested); n > 0 {
+		doc.field("untested", "constant, zero or empty: %s", some(r.Untested))
+	}
+	if n := len(r.Unverified); n > 0 {
+		doc.field("not judged", "%s", some(r.Unverified))
+	}
+	if r.Isolation != nil {
+		reasons(doc, r.Isolation)
+	}
+	if r.Sight == nil {
+		return
+	}
+	sight(doc, r.Sight)
 }

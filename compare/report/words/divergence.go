@@ -17,10 +17,10 @@ func divergence(doc *Document, r *compare.Result) {
 		return
 	}
 	row := &d.Row
-	doc.Blank()
+	doc.blank()
 	doc.say(Bad, FirstDivergence, "%s (%s)", row.Key(), row.Class)
 	f, _ := d.Bug()
-	named := f != nil && !Unnamed(d)
+	named := f != nil && !unnamed(d)
 	if named {
 		name(doc, d, false)
 		next(doc, r, d)
@@ -30,7 +30,7 @@ func divergence(doc *Document, r *compare.Result) {
 	if row.Name == order.InputIDs {
 		script(doc, r, row.Pass)
 	}
-	if Unnamed(d) {
+	if unnamed(d) {
 		worstSlices(doc, row)
 	}
 	size(doc, r, row)
@@ -50,7 +50,7 @@ func divergence(doc *Document, r *compare.Result) {
 func next(doc *Document, r *compare.Result, d *compare.Divergence) {
 	doc.block("next", d.Hints[:min(len(d.Hints), maxShort)]...)
 	if f, _ := d.Bug(); len(d.Hints) == 0 && f != nil {
-		what := Either(Unnamed(d), "check this operation in your port", "correct this in your port")
+		what := Either(unnamed(d), "check this operation in your port", "correct this in your port")
 		doc.field("next", "%s, %s", what, Either(r.Given, "dump its tensors and compare again", "then run the same command again"))
 	}
 }
@@ -67,7 +67,7 @@ func size(doc *Document, r *compare.Result, row *compare.Row) {
 		doc.field("error", "%s, limit %s", failed, limit)
 	}
 	if m.Worst != nil && row.Facts.Seen != compare.SeenKeys {
-		doc.field("largest at", "%s: %s %s, %s %s", m.Spell(m.Worst), r.Local.Name.Label, Digits(m.LocalAt), r.Reference.Name.Label, Digits(m.ReferenceAt))
+		doc.field("largest at", "%s: %s %s, %s %s", m.Spell(m.Worst), r.Local.Name.Label, digits(m.LocalAt), r.Reference.Name.Label, digits(m.ReferenceAt))
 	}
 }
 

@@ -23,7 +23,7 @@ type Document struct {
 
 	// Result is the comparison that the document is about; nil for other documents.
 	Result *compare.Result
-	made   map[*Part][]Section
+	made   map[Part][]Section
 
 	length Length // of the fields that are added
 }
@@ -103,35 +103,40 @@ type Cell struct {
 	First bool // of the numbers in its column the one that is chosen
 }
 
-// Part is a part of the document of a comparison.
-type Part struct {
-	make func(doc *Document, r *compare.Result)
-}
+// Part is the name of a part of the document of a comparison. What a part has stands at the function that makes it.
+type Part string
 
-// The parts. What a part has stands at the function that makes it.
-var (
-	Sides, Scope, NarrowScope, Tokens, FirstTokens = &Part{sides}, &Part{scope}, &Part{narrowScope}, &Part{tokens}, &Part{firstTokens}
-	Layers, Legend, Rows                           = &Part{layers}, &Part{legend}, &Part{rows}
-	Divergence, Evidence, Roots                    = &Part{divergence}, &Part{evidence}, &Part{roots}
-	Others, Allowances, Baseline                   = &Part{others}, &Part{allowances}, &Part{baseline}
-	Checked, Isolation, Sight                      = &Part{checked}, &Part{isolation}, &Part{sightOf}
-	NextToken, Final, Choice                       = &Part{nextToken}, &Part{final}, &Part{choice}
-	FirstNotes, Notes                              = &Part{firstNotes}, &Part{notes}
-	Missing, NotCompared, Untested                 = &Part{missing}, &Part{notCompared}, &Part{untested}
-	Incomplete, Expected, End                      = &Part{incomplete}, &Part{expected}, &Part{end}
-	Gap                                            = &Part{func(doc *Document, _ *compare.Result) { doc.Blank() }}
+// The parts.
+const (
+	Sides, Scope, NarrowScope, Tokens, FirstTokens Part = "sides", "scope", "narrow scope", "tokens", "first tokens"
+	Layers, Legend, Rows                           Part = "layers", "legend", "rows"
+	Divergence, Evidence, Roots                    Part = "divergence", "evidence", "roots"
+	Others, Allowances, Baseline                   Part = "others", "allowances", "baseline"
+	Checked, Isolation, Sight                      Part = "checked", "isolation", "sight"
+	NextToken, Final, Choice                       Part = "next token", "final", "choice"
+	FirstNotes, Notes                              Part = "first notes", "notes"
+	Missing, NotCompared, Untested                 Part = "missing", "not compared", "untested"
+	Incomplete, Expected, End, Gap                 Part = "incomplete", "expected", "end", "gap"
 )
 
+var makers = map[Part]func(doc *Document, r *compare.Result){
+	Sides: sides, Scope: scope, NarrowScope: narrowScope, Tokens: tokens, FirstTokens: firstTokens, Layers: layers, Legend: legend, Rows: rows,
+	Divergence: divergence, Evidence: evidence, Roots: roots, Others: others, Allowances: allowances, Baseline: baseline,
+	Checked: checked, Isolation: isolation, Sight: sightOf, NextToken: nextToken, Final: final, Choice: choice, FirstNotes: firstNotes, Notes: notes,
+	Missing: missing, NotCompared: notCompared, Untested: untested, Incomplete: incomplete, Expected: expected, End: end,
+	Gap: func(doc *Document, _ *compare.Result) { doc.blank() },
+}
+
 // Of is the document of a comparison. It is not safe for concurrent use.
-func Of(r *compare.Result) *Document { return &Document{Result: r, made: map[*Part][]Section{}} }
+func Of(r *compare.Result) *Document { return &Document{Result: r, made: map[Part][]Section{}} }
 
 // Show are the sections of parts of a comparison, in the order of the parts.
-func (d *Document) Show(parts ...*Part) []Section {
+func (d *Document) Show(parts ...Part) []Section {
 	var all []Section
 	for _, part := range parts {
 		if _, ok := d.made[part]; !ok {
 			made := &Document{}
-			part.make(made, d.Result)
+			makers[part](made, d.Result)
 			d.made[part] = made.Sections
 		}
 		all = append(all, d.made[part]...)
@@ -147,8 +152,8 @@ func Fields(sections []Section) (all []Field) {
 	return all
 }
 
-// Blank begins a section after a blank line.
-func (d *Document) Blank() { d.Sections = append(d.Sections, Section{Apart: true}) }
+// blank begins a section after a blank line.
+func (d *Document) blank() { d.Sections = append(d.Sections, Section{Apart: true}) }
 
 // last is the section that is added to.
 func (d *Document) last() *Section {
@@ -198,7 +203,7 @@ func (d *Document) head(label, format string, args ...any) { d.put(Head, label, 
 // field adds a labelled line of a block. A line without a label belongs to the one before.
 func (d *Document) field(label, format string, args ...any) { d.put(Labelled, label, format, args) }
 
-// block adds labelled lines of which the first has the label.
+// block adds labelled lines, and the label to the first.
 func (d *Document) block(label string, texts ...string) {
 	for i, text := range texts {
 		d.field(Either(i == 0, label, ""), "%s", text)
@@ -239,8 +244,8 @@ func Clean(s string) string {
 	}, s)
 }
 
-// Count is a number with its noun, in one form or the other.
-func Count(n int, one, many string) string {
+// count is a number with its noun, in one form or the other.
+func count(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}
@@ -274,8 +279,8 @@ const (
 	expectedToDiffer = "expected to differ"
 )
 
-// Some are the first of many names.
-func Some(names []string) string { return amount.Some(names, maxListed) }
+// some are the first of many names.
+func some(names []string) string { return amount.Some(names, maxListed) }
 
 // number is how many there are of a kind.
 type number struct {

@@ -53,7 +53,7 @@ func TestLengths(t *testing.T) {
 	}
 	doc := words.Of(r)
 	for _, c := range []struct {
-		part         *words.Part
+		part         words.Part
 		brief, whole int    // lines about the lists
 		of           string // in each of these lines
 		rest         string // the last line of the brief view

@@ -19,9 +19,9 @@ func evidence(doc *Document, r *compare.Result) {
 		return
 	}
 	row := &d.Row
-	doc.Blank()
+	doc.blank()
 	doc.say(Bad, FirstDivergence, "%s (%s): %s %s", row.Key(), about(row), row.Verdict, row.Class)
-	if !Unnamed(d) {
+	if !unnamed(d) {
 		name(doc, d, true)
 	}
 	doc.field("what", "%s", row.Detail)
@@ -39,7 +39,7 @@ func evidence(doc *Document, r *compare.Result) {
 		worst(doc, r, row)
 		distributions(doc, r, row)
 	}
-	if Unnamed(d) { // what is known comes before what is not
+	if unnamed(d) { // what is known comes before what is not
 		name(doc, d, true)
 	}
 	if d.LastMatch != "" {
@@ -83,11 +83,11 @@ func checksOf(doc *Document, r *compare.Row) {
 	if r.Gate == nil || len(r.Gate.Checks) == 0 {
 		return
 	}
-	label, broken := "limits", NotFinite(r)
+	label, broken := "limits", notFinite(r)
 	for _, c := range r.Gate.Checks {
-		text := Number(c.Error) + Either(c.Passed(), " <= ", " > ") + Number(c.Limit)
+		text := rough(c.Error) + Either(c.Passed(), " <= ", " > ") + rough(c.Limit)
 		if broken {
-			text = "NaN, limit " + Number(c.Limit)
+			text = "NaN, limit " + rough(c.Limit)
 		}
 		doc.field(label, "%s: %s", c.Name(), text)
 		label = ""
@@ -97,13 +97,13 @@ func checksOf(doc *Document, r *compare.Row) {
 	}
 	times := ""
 	if r.Gate.Noise > 0 {
-		times = fmt.Sprintf(", %s x the floor", Number(r.Gate.Noise))
+		times = fmt.Sprintf(", %s x the floor", rough(r.Gate.Noise))
 	}
 	if r.Decided != compare.ByLimit || math.IsInf(float64(r.Gate.Tolerance), 0) {
 		doc.field("", "from %s; not a tolerance problem", gate.Source(r.Gate.From))
 		return
 	}
-	doc.field("", "from %s; the tightest tolerance that passes is %s%s", gate.Source(r.Gate.From), Number(r.Gate.Tolerance), times)
+	doc.field("", "from %s; the tightest tolerance that passes is %s%s", gate.Source(r.Gate.From), rough(r.Gate.Tolerance), times)
 }
 
 // worst writes where the difference is largest.
@@ -114,7 +114,7 @@ func worst(doc *Document, res *compare.Result, r *compare.Row) {
 	}
 	if m.Worst != nil {
 		doc.field("worst element", "%s: %s %s, %s %s, difference %s", m.Spell(m.Worst),
-			res.Local.Name.Label, Digits(m.LocalAt), res.Reference.Name.Label, Digits(m.ReferenceAt), Number(m.MaxAbs))
+			res.Local.Name.Label, digits(m.LocalAt), res.Reference.Name.Label, digits(m.ReferenceAt), rough(m.MaxAbs))
 	}
 	for _, a := range m.Axes {
 		if a.RelL2 == 0 {
@@ -136,16 +136,16 @@ func worst(doc *Document, res *compare.Result, r *compare.Row) {
 		doc.field("not finite", "%d elements on one side only, the first at %s", m.NonFinite, m.Spell(m.NonFiniteAt))
 	}
 	if !math.IsNaN(float64(m.Scale)) && !math.IsNaN(float64(m.RelL2)) {
-		doc.field("fitted scale", "%s, cosine %s", Digits(m.Scale), Parallel(m.Cosine))
+		doc.field("fitted scale", "%s, cosine %s", digits(m.Scale), parallel(m.Cosine))
 	}
 	if m.Floor > m.Norm {
-		doc.field("floor", "%s, %s; the norm of %s is %s", Number(m.Floor), m.FloorFrom, res.Reference.Name.Side, Number(m.Norm))
+		doc.field("floor", "%s, %s; the norm of %s is %s", rough(m.Floor), m.FloorFrom, res.Reference.Name.Side, rough(m.Norm))
 	}
 }
 
 // worstOf says which slice along an axis differs most.
 func (d *Document) worstOf(a measure.AxisError, at string) {
-	d.field("worst "+a.Axis, "%d%s of %d: relative L2 %s", a.Worst, at, a.Size, Number(a.RelL2))
+	d.field("worst "+a.Axis, "%d%s of %d: relative L2 %s", a.Worst, at, a.Size, rough(a.RelL2))
 }
 
 func distributions(doc *Document, res *compare.Result, r *compare.Row) {
@@ -158,14 +158,14 @@ func distributions(doc *Document, res *compare.Result, r *compare.Row) {
 		steps = fmt.Sprintf(", by up to %d steps of their dtype", m.MaxULP)
 	}
 	doc.field("unequal", "%d of %d elements%s", m.Unequal, m.Compared, steps)
-	doc.field(res.Local.Name.Label, "%s", StatsText(m.Local))
-	doc.field(res.Reference.Name.Label, "%s", StatsText(m.Reference))
+	doc.field(res.Local.Name.Label, "%s", statsText(m.Local))
+	doc.field(res.Reference.Name.Label, "%s", statsText(m.Reference))
 }
 
 // values writes the statistics of a tensor that has no reference tensor.
 func values(doc *Document, r *compare.Row) {
 	if r.Stats != nil {
-		doc.field("values", "%s", StatsText(*r.Stats))
+		doc.field("values", "%s", statsText(*r.Stats))
 	}
 }
 
@@ -175,12 +175,12 @@ func downstream(doc *Document, of *compare.Divergence) {
 	if d == nil {
 		return
 	}
-	looked := fmt.Sprintf("%d of %s computed from it in this pass", d.Past, Count(d.Compared, "entry", "entries"))
+	looked := fmt.Sprintf("%d of %s computed from it in this pass", d.Past, count(d.Compared, "entry", "entries"))
 	if d.Partial {
-		looked = fmt.Sprintf("%d of the next %s computed from it", d.Past, Count(d.Compared, "entry", "entries"))
+		looked = fmt.Sprintf("%d of the next %s computed from it", d.Past, count(d.Compared, "entry", "entries"))
 	}
 	if d.Until != "" {
-		looked = fmt.Sprintf("%d of %s computed from it, up to %s, which is wrong on its own inputs,", d.Past, Count(d.Compared, "entry", "entries"), d.Until)
+		looked = fmt.Sprintf("%d of %s computed from it, up to %s, which is wrong on its own inputs,", d.Past, count(d.Compared, "entry", "entries"), d.Until)
 	}
 	switch {
 	case d.Compared == 0:
@@ -190,13 +190,13 @@ func downstream(doc *Document, of *compare.Divergence) {
 	case d.Vanishes != "":
 		doc.field("downstream", "ends at %s: this entry and all later ones are within their limits; %s are not, the last is %s", d.Vanishes, looked, d.Last)
 	default:
-		doc.field("downstream", "reaches %s, relative L2 %s: %s are over their limits", d.Last, Number(d.LastRelL2), looked)
+		doc.field("downstream", "reaches %s, relative L2 %s: %s are over their limits", d.Last, rough(d.LastRelL2), looked)
 	}
 }
 
 // within is the line about the entries after a divergence if their limits show nothing.
 func within(d *compare.Downstream) string {
-	entries := Either(d.Partial, "the next ", Either(d.Compared == 1, "the ", "all ")) + Count(d.Compared, "entry", "entries")
+	entries := Either(d.Partial, "the next ", Either(d.Compared == 1, "the ", "all ")) + count(d.Compared, "entry", "entries")
 	text := entries + " computed from it in this pass"
 	switch {
 	case d.Until != "":
@@ -245,6 +245,6 @@ func code(doc *Document, c *compare.Code) {
 func ancestors(doc *Document, d *compare.Divergence) {
 	doc.block("computed from", parentsOf(d, maxListed, "and ")...)
 	if len(d.Between) > 0 {
-		doc.field("not compared", "%s", Some(d.Between))
+		doc.field("not compared", "%s", some(d.Between))
 	}
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/tracediff/tracediff/compare/measure"
 )
 
-// StatsText returns the statistics of a tensor in one line: the smallest and the largest element, the mean and the standard deviation with
+// statsText returns the statistics of a tensor in one line: the smallest and the largest element, the mean and the standard deviation with
 // three digits, in the unit of the elements, and the counts of NaN, +Inf and -Inf elements above 0.
-func StatsText(s measure.Stats) string {
-	text := fmt.Sprintf("min %s, max %s, mean %s, std %s", Number(s.Min), Number(s.Max), Number(s.Mean), Number(s.Std))
+func statsText(s measure.Stats) string {
+	text := fmt.Sprintf("min %s, max %s, mean %s, std %s", rough(s.Min), rough(s.Max), rough(s.Mean), rough(s.Std))
 	return text + counts(", ", number{s.NaN, "NaN"}, number{s.Inf, "+Inf"}, number{s.NInf, "-Inf"})
 }
 
@@ -22,11 +22,11 @@ func NotNumbers(s measure.Stats) string {
 	return fmt.Sprintf("%d NaN, %d +Inf, %d -Inf", s.NaN, s.Inf, s.NInf)
 }
 
-// Digits is a value in full float32 precision, to be found again in a dump.
-func Digits(n measure.Number) string { return fmt.Sprintf("%.9g", float64(n)) }
+// digits is a value in full float32 precision, to be found again in a dump.
+func digits(n measure.Number) string { return fmt.Sprintf("%.9g", float64(n)) }
 
-// Sizes is a shape: "2x3".
-func Sizes(shape []int) string {
+// sizes is a shape: "2x3".
+func sizes(shape []int) string {
 	if len(shape) == 0 {
 		return "scalar"
 	}
@@ -40,17 +40,12 @@ func Sizes(shape []int) string {
 	return b.String()
 }
 
-// Number has three digits, enough to compare by eye; "-" where it is not defined.
-func Number(n measure.Number) string {
-	if math.IsNaN(float64(n)) {
-		return "-"
-	}
-	return fmt.Sprintf("%.3g", float64(n))
-}
+// rough has three digits, enough to compare by eye; "-" where it is not defined.
+func rough(n measure.Number) string { return figure(n, 3) }
 
-// Parallel writes a cosine with seven digits, truncated and not rounded: a difference in the seventh digit never prints as 1. The cosine is
+// parallel writes a cosine with seven digits, truncated and not rounded: a difference in the seventh digit never prints as 1. The cosine is
 // accurate to twelve digits.
-func Parallel(n measure.Number) string {
+func parallel(n measure.Number) string {
 	const digits, sum = 1e7, 1e-12
 	x := float64(n)
 	if math.IsNaN(x) {
@@ -86,5 +81,5 @@ func RelL2(m *measure.Metrics) measure.Number {
 	return m.RelL2
 }
 
-// NotFinite reports whether a row has elements that are NaN or infinite on one side only.
-func NotFinite(r *compare.Row) bool { return r.Metrics != nil && r.Metrics.NonFinite > 0 }
+// notFinite reports whether a row has elements that are NaN or infinite on one side only.
+func notFinite(r *compare.Row) bool { return r.Metrics != nil && r.Metrics.NonFinite > 0 }

@@ -30,7 +30,7 @@ func Inspection(r *inspect.Result) *Document {
 		p.pair(r)
 	}
 	if len(r.Notes) > 0 {
-		p.Blank()
+		p.blank()
 	}
 	p.fields(Remarks(r.Notes)...)
 	return &p.Document
@@ -83,7 +83,7 @@ func (p *inspection) table(columns []Column, rows [][]string) {
 	for i, row := range rows {
 		cells[i] = plainCells(row...)
 	}
-	p.Blank()
+	p.blank()
 	p.Document.table(columns, cells)
 }
 
@@ -117,15 +117,15 @@ func (p *inspection) list(lines []inspect.Line) {
 	for i := range lines {
 		l := &lines[i]
 		name := capture.Key(0, l.Name, l.Firing)
-		rows[i] = []string{strconv.Itoa(l.Pass), name, Sizes(l.Shape), l.DType}[4-width:]
+		rows[i] = []string{strconv.Itoa(l.Pass), name, sizes(l.Shape), l.DType}[4-width:]
 		if s := l.Stats; s != nil {
 			rows[i] = append(rows[i], extreme(s.Min, 4, l.DType), extreme(s.Max, 4, l.DType), figure(s.Mean, 4), figure(s.Std, 4), oddities(s))
 		}
 		bytes += l.Bytes
 	}
 	p.table(header, rows)
-	p.Blank()
-	text := Count(len(lines), "tensor", "tensors")
+	p.blank()
+	text := count(len(lines), "tensor", "tensors")
 	if all := p.result.Files[0].Tensors; all != len(lines) {
 		text += fmt.Sprintf(" of %d", all)
 	}
@@ -157,7 +157,7 @@ func figures(most int, all ...measure.Number) []string {
 
 // one writes a tensor in full.
 func (p *inspection) one(t *inspect.Tensor) {
-	p.Blank()
+	p.blank()
 	p.head(t)
 	p.stats(t.Line.Stats, t.Line.DType)
 	if t.Line.Stats.Finite > 1 {
@@ -175,7 +175,7 @@ func (p *inspection) one(t *inspect.Tensor) {
 // head writes what a tensor is.
 func (p *inspection) head(t *inspect.Tensor) {
 	p.Line("%s", t.Line.Key)
-	shape := Sizes(t.Line.Shape)
+	shape := sizes(t.Line.Shape)
 	if known(t.Axes) {
 		shape += ": " + strings.Join(t.Axes, " x ")
 	}
@@ -210,7 +210,7 @@ func known(axes []string) bool {
 }
 
 func (p *inspection) stats(s *inspect.Stats, dtype string) {
-	p.Blank()
+	p.blank()
 	text := strings.TrimSuffix(fmt.Sprintf("%d, %s", s.Elements, oddities(s)), ", ")
 	if s.Zeros > 0 && s.Zeros < s.Finite {
 		text += fmt.Sprintf(", %d zero", s.Zeros)

@@ -16,7 +16,7 @@ const difference = "A - B"
 // pair writes two tensors side by side.
 func (p *inspection) pair(r *inspect.Result) {
 	a, b, d := &r.Tensors[0], &r.Tensors[1], r.Difference
-	p.Blank()
+	p.blank()
 	p.Line("%s", a.Line.Key)
 	if b.Line.Key != a.Line.Key {
 		p.Line("%s", b.Line.Key)
@@ -26,7 +26,7 @@ func (p *inspection) pair(r *inspect.Result) {
 		header = append(header, numbers(difference)...)
 	}
 	rows := [][]string{
-		{"shape", Sizes(a.Line.Shape), Sizes(b.Line.Shape)},
+		{"shape", sizes(a.Line.Shape), sizes(b.Line.Shape)},
 		{"dtype", a.Line.DType, b.Line.DType},
 	}
 	stats := []*inspect.Stats{a.Line.Stats, b.Line.Stats}
@@ -114,15 +114,15 @@ func ranks(all [][]inspect.Percentile) [][]string {
 
 // metrics writes how far the tensors are apart, by the numbers that a comparison has of them.
 func (p *inspection) metrics(m *measure.Metrics) {
-	p.Blank()
+	p.blank()
 	if m.Worst == nil {
-		p.field("max abs", "%s", Number(m.MaxAbs))
+		p.field("max abs", "%s", rough(m.MaxAbs))
 	} else {
-		p.field("max abs", "%s at %v: A %s, B %s", Number(m.MaxAbs), m.Worst, figure(m.LocalAt, 9), figure(m.ReferenceAt, 9))
+		p.field("max abs", "%s at %v: A %s, B %s", rough(m.MaxAbs), m.Worst, figure(m.LocalAt, 9), figure(m.ReferenceAt, 9))
 	}
 	if !math.IsNaN(float64(m.RelL2)) { // integers have none
-		p.field("relative L2", "%s, of B", Number(m.RelL2))
-		p.field("cosine", "%s", Parallel(m.Cosine))
+		p.field("relative L2", "%s, of B", rough(m.RelL2))
+		p.field("cosine", "%s", parallel(m.Cosine))
 		p.field("scale", "%s: A is nearest to B times this", figure(m.Scale, 8))
 	}
 	ulp := ""
@@ -136,6 +136,6 @@ func (p *inspection) metrics(m *measure.Metrics) {
 		}
 	}
 	if m.NonFinite > 0 {
-		p.field("non-finite", "on one side only in %s, the first at %v", Count(int(m.NonFinite), "element", "elements"), m.NonFiniteAt)
+		p.field("non-finite", "on one side only in %s, the first at %v", count(int(m.NonFinite), "element", "elements"), m.NonFiniteAt)
 	}
 }

@@ -97,7 +97,7 @@ func (p *inspection) logits(title string, l *inspect.Logits) {
 	for i := range rows {
 		rows[i] = rows[i][:shown]
 	}
-	p.Blank()
+	p.blank()
 	p.Line("%s, by row %v of %d; entropy %s nats", title, l.Row, l.Rows, figure(l.Entropy, 4))
 	p.table(header[:shown], rows)
 }
@@ -110,7 +110,7 @@ func (p *inspection) values(title string, v *inspect.Values, dtype string) {
 	if v.Slice != "" {
 		title += fmt.Sprintf(" [%s]", v.Slice)
 	}
-	p.Blank()
+	p.blank()
 	if len(v.Indexes) == 0 {
 		text := ""
 		if v.Texts != nil {
@@ -119,7 +119,7 @@ func (p *inspection) values(title string, v *inspect.Values, dtype string) {
 		p.Line("%s: %s%s", title, exactly(v.Values[0], dtype), text)
 		return
 	}
-	p.Line("%s: %s, mean %s, std %s", title, Count(len(v.Values), "value", "values"), figure(v.Stats.Mean, 6), figure(v.Stats.Std, 6))
+	p.Line("%s: %s, mean %s, std %s", title, count(len(v.Values), "value", "values"), figure(v.Stats.Mean, 6), figure(v.Stats.Std, 6))
 	if len(v.Values) == 0 {
 		return
 	}
@@ -135,7 +135,7 @@ func (p *inspection) values(title string, v *inspect.Values, dtype string) {
 	each := len(across) * len(down)
 	for n := 0; n < len(v.Values); n += each {
 		if axes > 2 {
-			p.Blank()
+			p.blank()
 			p.Line("%s", outer(v, n/each))
 		}
 		p.matrix(down, across, v.Values[n:n+each], dtype)

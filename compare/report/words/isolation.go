@@ -19,13 +19,13 @@ func isolation(doc *Document, r *compare.Result) {
 	s := r.Isolation
 	if s == nil {
 		if r.NotIsolated != "" {
-			doc.Blank()
+			doc.blank()
 			doc.Line("not certified: %s", r.NotIsolated)
 		}
 		return
 	}
-	doc.Blank()
-	text := fmt.Sprintf("recomputed %s on their own inputs: %d EXACT, %d ROUNDING, %d BUG", Count(s.Certified, "entry", "entries"), s.Exact, s.Rounding, s.Bugs)
+	doc.blank()
+	text := fmt.Sprintf("recomputed %s on their own inputs: %d EXACT, %d ROUNDING, %d BUG", count(s.Certified, "entry", "entries"), s.Exact, s.Rounding, s.Bugs)
 	text += counts(", ", number{int64(s.Layout), "LAYOUT"}, number{int64(s.Unidentified), "UNIDENTIFIED"}, number{int64(s.Unverified), "UNVERIFIED"},
 		number{int64(s.NotIsolated), "not isolated"}, number{int64(s.Drift), "over their limit by drift only"})
 	doc.Line("%s", text)
@@ -35,7 +35,7 @@ func isolation(doc *Document, r *compare.Result) {
 		doc.Line("sensitivity: a %s scale error would have been detected in each (weakest: %s)", percent(s.WeakestPower), s.Weakest)
 	}
 	if s.Sampled > 0 {
-		doc.Line("sampled: the sensitivity of %s is measured on some of their elements", Count(s.Sampled, "large product", "large products"))
+		doc.Line("sampled: the sensitivity of %s is measured on some of their elements", count(s.Sampled, "large product", "large products"))
 	}
 	findings(doc, s.Findings)
 }
@@ -50,7 +50,7 @@ func findings(doc *Document, all []compare.Finding) {
 			bug(doc, &f)
 			continue
 		}
-		doc.Line("%s: %s: %s (%s, first %s)", f.Kind, wayOf(f), f.What, Count(f.Rows, "entry", "entries"), f.First)
+		doc.Line("%s: %s: %s (%s, first %s)", f.Kind, wayOf(f), f.What, count(f.Rows, "entry", "entries"), f.First)
 	}
 }
 
@@ -75,7 +75,7 @@ func wayOf(f compare.Finding) string { return cmp.Or(f.Place, operation(f.Form))
 
 // bug writes a finding of what is wrong, and where it is explained.
 func bug(doc *Document, f *compare.Finding) {
-	doc.Line("%s: %s: %s (%s, first %s)%s", compare.NamedBug, f.Where(), f.What, Count(f.Rows, "entry", "entries"), f.First, see(f.Bug))
+	doc.Line("%s: %s: %s (%s, first %s)%s", compare.NamedBug, f.Where(), f.What, count(f.Rows, "entry", "entries"), f.First, see(f.Bug))
 }
 
 // see points to the page of a mistake.
@@ -104,7 +104,7 @@ func uncertified(r *compare.Result) string {
 func reasons(doc *Document, s *compare.Isolation) {
 	for i, r := range s.Reasons {
 		if i == maxListed {
-			doc.Line("not certified for %s more", Count(len(s.Reasons)-i, "reason", "reasons"))
+			doc.Line("not certified for %s more", count(len(s.Reasons)-i, "reason", "reasons"))
 			return
 		}
 		what := cmp.Or(string(r.Outcome), "not isolated") + ": "
@@ -115,7 +115,7 @@ func reasons(doc *Document, s *compare.Isolation) {
 		if r.Rows > 1 && len(r.Roles) > 0 {
 			which = ": " + kinds(r)
 		}
-		doc.Line("%s%s: %s (the first is %s)%s", what, Count(r.Rows, "entry", "entries"), r.Why, r.First, which)
+		doc.Line("%s%s: %s (the first is %s)%s", what, count(r.Rows, "entry", "entries"), r.Why, r.First, which)
 	}
 }
 
@@ -126,15 +126,15 @@ func certificate(doc *Document, r *compare.Row) {
 		doc.field("isolated", "%s", r.NotIsolated)
 	case c == nil:
 	case c.Outcome == isolate.Bug:
-		size := "relative L2 " + Number(c.RelL2)
+		size := "relative L2 " + rough(c.RelL2)
 		if c.RelL2 == 0 { // which leaves out what is masked or not finite
 			size = "masked differently or not finite; the others are equal"
 		}
 		doc.field("isolated", "%s: %d of %d elements outside the rounding bound, %s%s", c.Outcome, c.Outside, c.Elements, size, power(c.Certificate))
 	case c.Outcome == isolate.Unidentified:
-		doc.field("isolated", "%s, relative L2 %s: %s", c.Outcome, Number(c.RelL2), r.NotIsolated)
+		doc.field("isolated", "%s, relative L2 %s: %s", c.Outcome, rough(c.RelL2), r.NotIsolated)
 	default:
-		doc.field("isolated", "%s, relative L2 %s%s", c.Outcome, Number(c.RelL2), power(c.Certificate))
+		doc.field("isolated", "%s, relative L2 %s%s", c.Outcome, rough(c.RelL2), power(c.Certificate))
 	}
 }
 
@@ -144,7 +144,7 @@ func name(doc *Document, d *compare.Divergence, searched bool) {
 	if f == nil {
 		return
 	}
-	doc.field("bug", "%s", BugText(d))
+	doc.field("bug", "%s", bugText(d))
 	doc.block("", d.Unproven...)
 	if !f.Named() {
 		if d := f.Description; d != nil {
@@ -181,7 +181,7 @@ func Described(d *diagnose.Description) string {
 	if d.Explained == d.Elements || d.Numbers == 0 {
 		return d.String()
 	}
-	return fmt.Sprintf("%s (in %d of %s)", d, d.Explained, Count(d.Elements, "element", "elements"))
+	return fmt.Sprintf("%s (in %d of %s)", d, d.Explained, count(d.Elements, "element", "elements"))
 }
 
 // Leaves says what the nearest mistake leaves. It is no name.
@@ -190,12 +190,12 @@ func Leaves(f *diagnose.Finding) string {
 	if l == nil {
 		return "it does not give every element"
 	}
-	text := fmt.Sprintf("it gives %d of %s", l.Gives, Count(l.Of, "entry", "entries"))
+	text := fmt.Sprintf("it gives %d of %s", l.Gives, count(l.Of, "entry", "entries"))
 	if l.Gives == 0 {
 		text = "it gives no entry in full"
 	}
 	if l.First != "" {
-		text += fmt.Sprintf(", and leaves %d of %s of %s", l.Elements, Count(l.OfElements, "element", "elements"), l.First)
+		text += fmt.Sprintf(", and leaves %d of %s of %s", l.Elements, count(l.OfElements, "element", "elements"), l.First)
 	}
 	if l.Right > 0 {
 		text += fmt.Sprintf(", a relative L2 of %.2g; the correct operation leaves %.2g", l.RelL2, l.Right)
@@ -203,14 +203,14 @@ func Leaves(f *diagnose.Finding) string {
 	return text
 }
 
-// Unnamed reports whether something is wrong at a divergence for which neither a mistake nor a class of mistakes is known.
-func Unnamed(d *compare.Divergence) bool {
+// unnamed reports whether something is wrong at a divergence for which neither a mistake nor a class of mistakes is known.
+func unnamed(d *compare.Divergence) bool {
 	f, _ := d.Bug()
 	return f != nil && !f.Explains() && f.Likely == ""
 }
 
-// BugText names the error at a divergence, and the faulty entry if the fault lies in a different entry. It is empty for an unknown error.
-func BugText(d *compare.Divergence) string {
+// bugText names the error at a divergence, and the faulty entry if the fault lies in a different entry. It is empty for an unknown error.
+func bugText(d *compare.Divergence) string {
 	f, in := d.Bug()
 	text := ""
 	switch {
@@ -241,7 +241,7 @@ func Proof(f *diagnose.Finding) string {
 		shown = "can give none of them"
 	}
 	text := fmt.Sprintf("this mistake reproduces all %s of %s; correct code %s",
-		Count(f.Elements, "element", "elements"), Count(f.Entries, "entry", "entries"), shown)
+		count(f.Elements, "element", "elements"), count(f.Entries, "entry", "entries"), shown)
 	if f.RightIn != "" {
 		text += "; right elsewhere: " + f.RightIn
 	}
@@ -291,7 +291,7 @@ func blame(doc *Document, r *compare.Row) {
 		text += "; " + r.Needs
 	}
 	if r.Growth > 0 {
-		text += fmt.Sprintf("; the error is %s times the error of its inputs", Number(r.Growth))
+		text += fmt.Sprintf("; the error is %s times the error of its inputs", rough(r.Growth))
 	}
 	doc.field("blame", "%s, %s", r.Blame, text)
 }
@@ -301,6 +301,6 @@ func roots(doc *Document, r *compare.Result) {
 	if len(r.Roots) < 2 {
 		return
 	}
-	doc.Blank()
-	doc.Line("ROOT: %d of %s: %s", len(r.Roots), Count(r.Mismatches, "mismatch", "mismatches"), Some(r.Roots))
+	doc.blank()
+	doc.Line("ROOT: %d of %s: %s", len(r.Roots), count(r.Mismatches, "mismatch", "mismatches"), some(r.Roots))
 }

@@ -39,7 +39,7 @@ func layers(doc *Document, r *compare.Result) {
 	if len(r.Rows) == 0 {
 		return
 	}
-	doc.Blank()
+	doc.blank()
 	columns := []Column{{}, {Title: "part"}, {Title: "entries", Right: true}, {Title: "error", Right: true}, {Title: "limit", Right: true}, {Title: "worst entry"}}
 	if r.Alone {
 		columns = append(columns[:3], Column{Title: "on their own inputs"})
@@ -347,7 +347,7 @@ func around(doc *Document, r *compare.Result) {
 		}
 		rows = append(rows, append(cells, Cell{Text: alone(row)})[:len(columns)])
 	}
-	doc.Blank()
+	doc.blank()
 	doc.table(columns, rows)
 }
 

@@ -80,9 +80,9 @@ func limits(doc *Document, r *compare.Result) {
 	}
 	var texts []string
 	for _, s := range spans {
-		text := Number(s.min)
+		text := rough(s.min)
 		if s.max > s.min {
-			text += " to " + Number(s.max)
+			text += " to " + rough(s.max)
 		}
 		texts = append(texts, text+" ("+gate.Source(s.from)+")")
 	}
@@ -96,11 +96,11 @@ func limits(doc *Document, r *compare.Result) {
 	}
 	where := "everywhere"
 	if r.Stopped {
-		where = "in the " + Count(judged, "entry", "entries") + " compared so far"
+		where = "in the " + count(judged, "entry", "entries") + " compared so far"
 	}
-	text := fmt.Sprintf("tightest tolerance that passes %s: %s, for %s", where, Number(worst.Gate.Tolerance), worst.Key())
+	text := fmt.Sprintf("tightest tolerance that passes %s: %s, for %s", where, rough(worst.Gate.Tolerance), worst.Key())
 	if loudest != nil {
-		text += fmt.Sprintf("; %s x the noise floor, for %s", Number(loudest.Gate.Noise), loudest.Key())
+		text += fmt.Sprintf("; %s x the noise floor, for %s", rough(loudest.Gate.Noise), loudest.Key())
 	}
 	doc.Line("%s", text)
 }
@@ -115,7 +115,7 @@ func allowances(doc *Document, r *compare.Result) {
 	if len(r.Allowed) == 0 {
 		return
 	}
-	doc.Blank()
+	doc.blank()
 	for _, a := range r.Allowed {
 		doc.Line("allowed: %s", allowance(a))
 	}
@@ -152,7 +152,7 @@ func becameOf(l compare.KnownLine) string {
 	if math.IsNaN(float64(l.Now)) || math.IsNaN(float64(l.Error)) {
 		return string(l.State)
 	}
-	return fmt.Sprintf("accepted: error %s, was %s", Number(l.Now), Number(l.Error))
+	return fmt.Sprintf("accepted: error %s, was %s", rough(l.Now), rough(l.Error))
 }
 
 // Known is the state of a known divergence.
@@ -179,7 +179,7 @@ func allowance(a compare.Allowed) string {
 	}
 	use := "no compared entry needs it"
 	if n := len(a.Keys); n > 0 {
-		use = Count(n, "mismatch", "mismatches") + ", the first is " + a.Keys[0]
+		use = count(n, "mismatch", "mismatches") + ", the first is " + a.Keys[0]
 	}
 	return fmt.Sprintf("%s, because: %s (%s)", where, a.Reason, use)
 }
@@ -187,7 +187,7 @@ func allowance(a compare.Allowed) string {
 // others names the mismatches with a wrong operation if there are several, and the entries that were allowed to differ.
 func others(doc *Document, r *compare.Result) {
 	if n := len(r.Roots); n > 1 {
-		doc.Line("wrong on their own inputs: %d of %s: %s", n, Count(r.Mismatches, "mismatch", "mismatches"), amount.Some(r.Roots, maxShort))
+		doc.Line("wrong on their own inputs: %d of %s: %s", n, count(r.Mismatches, "mismatch", "mismatches"), amount.Some(r.Roots, maxShort))
 	}
 	for _, a := range r.Allowed {
 		doc.Line("allowed: %s", allowance(a))
@@ -210,6 +210,6 @@ func recomputed(doc *Document, r *compare.Result) {
 		if n > 2 { // one name, so that it stays one line
 			text = keys[0] + " and " + More(n-1)
 		}
-		doc.Line("derived: %s %s and %s nothing: %s", Count(n, "entry", "entries"), Either(n == 1, "differs", "differ"), Either(n == 1, "decides", "decide"), text)
+		doc.Line("derived: %s %s and %s nothing: %s", count(n, "entry", "entries"), Either(n == 1, "differs", "differ"), Either(n == 1, "decides", "decide"), text)
 	}
 }

@@ -14,12 +14,12 @@ func final(doc *Document, r *compare.Result) {
 		return
 	}
 	f, worst := &r.Final.Passes[r.Final.Shown], &r.Final.Passes[r.Final.Worst]
-	doc.Blank()
+	doc.blank()
 	doc.Line("next token, %s:", ChosenBy(f))
 	candidates(doc, r, &f.Last)
 	choice(doc, r)
 	doc.field("KL", "%s nats of %s from %s here; at worst %s, at %s of %s",
-		Number(f.Last.KL), r.Local.Name.Side, r.Reference.Name.Side, Number(worst.WorstKL), placeOf(worst.WorstRow), worst.Key)
+		rough(f.Last.KL), r.Local.Name.Side, r.Reference.Name.Side, rough(worst.WorstKL), placeOf(worst.WorstRow), worst.Key)
 	if n := len(r.Final.Passes); n > 1 {
 		doc.field("passes", "the greedy token agrees in %d of %d", r.Final.Agree, n)
 	}
@@ -44,7 +44,7 @@ func Candidates(doc *Document) *Table {
 func candidates(doc *Document, r *compare.Result, n *compare.Next) {
 	rows := make([][]Cell, len(n.Top))
 	for i, t := range n.Top {
-		rows[i] = plainCells("", tokenText(n.Top, t.ID), Digits(t.Reference), rankOf(t.ReferenceRank), Digits(t.Local), rankOf(t.LocalRank))
+		rows[i] = plainCells("", tokenText(n.Top, t.ID), digits(t.Reference), rankOf(t.ReferenceRank), digits(t.Local), rankOf(t.LocalRank))
 		rows[i][2].First, rows[i][4].First = t.ID == n.Reference, t.ID == n.Local
 	}
 	doc.table([]Column{{}, {Title: "token"}, {Title: r.Reference.Name.Label, Right: true}, {Title: "rank", Right: true}, {Title: r.Local.Name.Label, Right: true}, {Title: "rank", Right: true}}, rows)
@@ -58,7 +58,7 @@ func choice(doc *Document, r *compare.Result) {
 	f := &r.Final.Passes[r.Final.Shown]
 	n := &f.Last
 	unit := func(x measure.Number) string {
-		return fmt.Sprintf("%s (%s x the %s, %s)", Number(x), Number(x/n.Noise), n.NoiseFrom, Number(n.Noise))
+		return fmt.Sprintf("%s (%s x the %s, %s)", rough(x), rough(x/n.Noise), n.NoiseFrom, rough(n.Noise))
 	}
 	if n.Agree {
 		doc.field("greedy token", "same top-1 token (%s)", f.Warning)
@@ -68,7 +68,7 @@ func choice(doc *Document, r *compare.Result) {
 		if n.Tie {
 			verdict = "a tie, within"
 		}
-		doc.field("gap", "%s between the two in %s: %s the %s that noise allows", unit(n.Gap), r.Reference.Name.Side, verdict, Number(n.Allowed))
+		doc.field("gap", "%s between the two in %s: %s the %s that noise allows", unit(n.Gap), r.Reference.Name.Side, verdict, rough(n.Allowed))
 	}
 	if n.Lead == n.Lead { // NaN where there is no second
 		doc.field("lead", "top-1 of %s leads by %s", r.Reference.Name.Side, unit(n.Lead))

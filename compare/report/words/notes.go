@@ -20,11 +20,11 @@ func notes(doc *Document, r *compare.Result) {
 	if len(kinds.keys) == 0 && len(r.Untested) == 0 && len(r.Layouts) == 0 && len(r.Notes) == 0 {
 		return
 	}
-	doc.Blank()
+	doc.blank()
 	for _, kind := range kinds.keys {
 		more := ""
 		if n := len(kinds.of[kind]); n > 1 {
-			more = "; " + Count(n-1, "entry", "entries") + " more"
+			more = "; " + count(n-1, "entry", "entries") + " more"
 		}
 		doc.Line("%s%s", kinds.of[kind][0], more)
 	}
@@ -37,7 +37,7 @@ func notes(doc *Document, r *compare.Result) {
 		if n > maxListed {
 			names += ", ..."
 		}
-		doc.Line("untested: %s constant, zero or empty in %s: %s", Count(n, "entry is", "entries are"), where, names)
+		doc.Line("untested: %s constant, zero or empty in %s: %s", count(n, "entry is", "entries are"), where, names)
 	}
 	for _, l := range r.Layouts {
 		doc.Line("layout: %s", l)
@@ -56,11 +56,11 @@ func expected(doc *Document, r *compare.Result) {
 	for _, e := range r.Expected {
 		switch {
 		case e.Differ > 0:
-			doc.Line("different, as expected by %q: %d of %s compared, the first is %s", e.Pattern, e.Differ, Count(e.Compared, "entry", "entries"), e.First)
+			doc.Line("different, as expected by %q: %d of %s compared, the first is %s", e.Pattern, e.Differ, count(e.Compared, "entry", "entries"), e.First)
 		case e.Unmet && e.Compared == 0:
-			doc.say(Bad, "NOT DIFFERENT", "%q was expected to differ, but none of the %s that it matches was compared", e.Pattern, Count(e.Entries, "entry", "entries"))
+			doc.say(Bad, "NOT DIFFERENT", "%q was expected to differ, but none of the %s that it matches was compared", e.Pattern, count(e.Entries, "entry", "entries"))
 		case e.Unmet:
-			doc.say(Bad, "NOT DIFFERENT", "%q was expected to differ, but does not: %s compared, all within their limits; the largest relative L2 is %s", e.Pattern, Count(e.Compared, "entry", "entries"), Number(e.Largest))
+			doc.say(Bad, "NOT DIFFERENT", "%q was expected to differ, but does not: %s compared, all within their limits; the largest relative L2 is %s", e.Pattern, count(e.Compared, "entry", "entries"), rough(e.Largest))
 		}
 	}
 }
@@ -92,7 +92,7 @@ func firstNotes(doc *Document, r *compare.Result) {
 	}
 	for i, l := range lines {
 		if i == 2*maxShort {
-			doc.Line(verboseHas, Count(len(lines)-i, "note", "notes"))
+			doc.Line(verboseHas, count(len(lines)-i, "note", "notes"))
 			return
 		}
 		doc.Line("%s", l)

@@ -38,11 +38,11 @@ func Row(res *compare.Result, r *compare.Row) []Field {
 	say := func(label, format string, args ...any) { doc.say(Plain, label, format, args...) }
 	if r.Gate != nil {
 		for _, c := range r.Gate.Checks {
-			say(c.What, "error %s, limit %s (%s)", Either(NotFinite(r), "NaN", Number(c.Error)), Number(c.Limit), gate.Source(r.Gate.From))
+			say(c.What, "error %s, limit %s (%s)", Either(notFinite(r), "NaN", rough(c.Error)), rough(c.Limit), gate.Source(r.Gate.From))
 		}
 	}
 	if r.Stats != nil {
-		say("values", "%s", StatsText(*r.Stats))
+		say("values", "%s", statsText(*r.Stats))
 	}
 	if r.Isolated != nil && r.Isolated.Finding != nil {
 		say("bug", "%s", r.Isolated.Finding.Text())
@@ -55,7 +55,7 @@ func Row(res *compare.Result, r *compare.Row) []Field {
 	}
 	if d := res.Divergence; d != nil && d.Row.Key() == r.Key() {
 		if d.Fault != nil && d.Fault.Finding != nil {
-			say("bug", "%s", BugText(d))
+			say("bug", "%s", bugText(d))
 		}
 		doc.Line("decided by %s", res.Decided)
 		for _, h := range d.Hints {
@@ -103,13 +103,13 @@ func Curve(res *compare.Result) string {
 	if d := res.Divergence; d != nil {
 		what, worst = "First mismatch:", &d.Row
 	}
-	entries := Count(len(res.Rows)-derived, "entry", "entries")
+	entries := count(len(res.Rows)-derived, "entry", "entries")
 	if derived > 0 { // the verdict counts them apart
 		entries += fmt.Sprintf(" and %d derived", derived)
 	}
 	e, l := ErrorOf(worst)
 	return Clean(fmt.Sprintf("Relative L2 error of %s in the order of the walk: %d without error, %s. %s %s, error %s, limit %s.",
-		entries, equal, Count(past, "mismatch", "mismatches"), what, worst.Key(), e, l))
+		entries, equal, count(past, "mismatch", "mismatches"), what, worst.Key(), e, l))
 }
 
 // ErrorAt is the relative error of a row, NaN where nothing was measured.
@@ -125,7 +125,7 @@ func RowsLeft(rows, wrong int) string {
 	if rows == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" %s not in this file, %s; the JSON report has them.", Count(rows, "row is", "rows are"),
+	return fmt.Sprintf(" %s not in this file, %s; the JSON report has them.", count(rows, "row is", "rows are"),
 		Either(wrong == 0, "and match", fmt.Sprintf("%d of them not a plain MATCH", wrong)))
 }
 
@@ -135,5 +135,5 @@ func PassesLeft(n int, chosen bool) string {
 		return ""
 	}
 	why := Either(chosen, ": this page has the first pass, and the first pass with a mismatch. The JSON report has all.", ".")
-	return Count(n, "pass is", "passes are") + " not drawn" + why
+	return count(n, "pass is", "passes are") + " not drawn" + why
 }

@@ -50,7 +50,7 @@ func rows(doc *Document, r *compare.Result) {
 			}
 		}
 	}
-	doc.Blank()
+	doc.blank()
 	doc.table(columns, rows)
 }
 
@@ -62,14 +62,14 @@ func cells(r *compare.Row) []Cell {
 	}
 	maxAbs, relative, cosine := "-", "-", "-"
 	if m := r.Metrics; m != nil && m.Pattern == nil || m != nil && !math.IsNaN(float64(m.RelL2)) {
-		maxAbs, relative, cosine = Number(m.MaxAbs), Number(m.RelL2), Parallel(m.Cosine)
+		maxAbs, relative, cosine = rough(m.MaxAbs), rough(m.RelL2), parallel(m.Cosine)
 		if m.NonFinite > 0 {
 			maxAbs, relative, cosine = "NaN", "NaN", "-"
 		}
 	}
 	limit := "-"
 	if r.Gate != nil && len(r.Gate.Checks) > 0 {
-		limit = Number(r.Gate.Checks[0].Limit)
+		limit = rough(r.Gate.Checks[0].Limit)
 	}
 	power, scale := powers(r.Isolated)
 	row := plainCells("", strconv.Itoa(r.Pass), CapturedName(r), shape(r), dtype, maxAbs, relative, limit, cosine, "", power, scale, remarks(r))
@@ -83,7 +83,7 @@ func powers(c *compare.Isolated) (power, scale string) {
 	if c == nil {
 		return power, scale
 	}
-	if power = Number(c.Power); c.Power <= 0 {
+	if power = rough(c.Power); c.Power <= 0 {
 		power = "any"
 	}
 	if s := float64(c.Scale); !math.IsNaN(s) {
@@ -100,7 +100,7 @@ func isolated(r *compare.Row) Cell {
 	}
 	cell := Cell{Text: string(c.Outcome)}
 	if c.RelL2 > 0 {
-		cell.Text += " " + Number(c.RelL2)
+		cell.Text += " " + rough(c.RelL2)
 	}
 	if c.Outcome == isolate.Bug {
 		cell.Tone = Bad
@@ -144,7 +144,7 @@ func remarks(r *compare.Row) string {
 }
 
 func shape(r *compare.Row) string {
-	own, ref := Sizes(r.Local.Shape), Sizes(r.Ref.Shape)
+	own, ref := sizes(r.Local.Shape), sizes(r.Ref.Shape)
 	if ref != own && r.Ref.DType != "" {
 		return own + " / " + ref
 	}

@@ -90,10 +90,10 @@ func FurtherBugs(r *report.Run) (all []Further) {
 // Matching counts the prompts of a gate that match.
 func Matching(d *report.Document) string {
 	matching := countOf(d.Runs, func(r *report.Run) bool { return r.Exit == 0 })
-	return fmt.Sprintf("%d of %s match", matching, Count(len(d.Runs), "prompt", "prompts"))
+	return fmt.Sprintf("%d of %s match", matching, count(len(d.Runs), "prompt", "prompts"))
 }
 
-// Besides is what the last line of a gate has beside its counts: that a prompt ran the built-in model, and what baselines accepted.
+// Besides ends the last line of a gate: that a prompt ran the built-in model, and what baselines accepted.
 func Besides(d *report.Document) string {
 	demo, n, file := "", 0, ""
 	for i := range d.Runs {
@@ -136,8 +136,8 @@ func whatIsWrong(r *report.Run) (first, what string) {
 	case r.Result.Divergence != nil:
 		d := r.Result.Divergence
 		first, what = d.Row.Key(), d.Row.Detail
-		if !Unnamed(d) {
-			what = cmp.Or(BugText(d), what)
+		if !unnamed(d) {
+			what = cmp.Or(bugText(d), what)
 		}
 	case len(r.Result.Incomplete) > 0:
 		what = r.Result.Incomplete[0]

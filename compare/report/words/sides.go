@@ -39,7 +39,7 @@ func mapped(doc *Document, m *compare.Map) {
 		doc.head("map", "%s", withoutMap(m))
 		return
 	}
-	doc.head("map", "%s, %s", m.File, Count(m.Patterns, "pattern", "patterns"))
+	doc.head("map", "%s, %s", m.File, count(m.Patterns, "pattern", "patterns"))
 	for _, text := range unmapped(m) {
 		doc.head("", "%s", text)
 	}
@@ -88,7 +88,7 @@ func openTensors(m *compare.Map) string {
 	return text
 }
 
-func ofDump(m *compare.Map) string { return Count(m.Open, "tensor", "tensors") + " of the dump" }
+func ofDump(m *compare.Map) string { return count(m.Open, "tensor", "tensors") + " of the dump" }
 
 func haveNoLine(m *compare.Map) string { return Either(m.Open == 1, " has", " have") + " no line" }
 
@@ -97,7 +97,7 @@ func MapText(m *compare.Map) string {
 	if m.File == "" {
 		return withoutMap(m)
 	}
-	text := strings.Join(append([]string{m.File + ", " + Count(m.Patterns, "pattern", "patterns")}, unmapped(m)...), "; ")
+	text := strings.Join(append([]string{m.File + ", " + count(m.Patterns, "pattern", "patterns")}, unmapped(m)...), "; ")
 	if len(m.Changes) > 0 {
 		text += ": " + strings.Join(m.Changes, "; ")
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/tracediff/tracediff/compare"
 	"github.com/tracediff/tracediff/compare/detectable"
 	"github.com/tracediff/tracediff/compare/isolate"
+	"github.com/tracediff/tracediff/compare/report"
 )
 
 // sightOf counts the usual mistakes that a run would have shown.
@@ -95,7 +96,7 @@ func untried(doc *Document, s *detectable.Sight) {
 	}
 }
 
-func notTried(n int) string { return Count(n, "was", "were") + " not tried" }
+func notTried(n int) string { return count(n, "was", "were") + " not tried" }
 
 // maxNamed is how many mistakes are named where not everything is said.
 const maxNamed = 2
@@ -130,3 +131,21 @@ const aDump = "a dump of "
 
 // maxNeeds is how many ways to show mistakes are said where not everything is.
 const maxNeeds = 3
+
+// Prompts are prompts as the commands that capture them. model is the value of --model; empty for the embedded checkpoint.
+func Prompts(r *report.Prompts, model string) *Document {
+	doc := &Document{}
+	doc.Line("%s, %s: %s of %d that were tried", r.Model, r.DType, count(len(r.Prompts), "prompt", "prompts"), r.Tried)
+	for _, one := range r.Prompts {
+		doc.blank()
+		doc.Line("tracediff capture%s --dtype %s --level 3 --tokens '%s'", Either(model == "", "", " --model "+model), r.DType, one.Tokens)
+		text := fmt.Sprintf("  %s and %s show %d mistakes", count(one.Length, "token", "tokens"), count(one.Steps, "step", "steps"), one.Seen)
+		if len(r.Prompts) > 1 {
+			text += fmt.Sprintf(", %d of them shown by no other prompt", len(one.Alone))
+		}
+		doc.Line("%s", text)
+	}
+	doc.blank()
+	sight(doc, r.Sight)
+	return doc
+}

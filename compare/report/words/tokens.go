@@ -85,8 +85,8 @@ func firstTokens(doc *Document, r *compare.Result) {
 		doc.head("tokens", "%s", text)
 	}
 	if steps > passes { // refinement steps, or a prompt in parts
-		doc.head("further", "%s, %s in all", Count(passes, "pass", "passes"), Count(steps, "token", "tokens"))
+		doc.head("further", "%s, %s in all", count(passes, "pass", "passes"), count(steps, "token", "tokens"))
 	} else if steps > 0 {
-		doc.head("decoded", "%s, one a pass", Count(steps, "token", "tokens"))
+		doc.head("decoded", "%s, one a pass", count(steps, "token", "tokens"))
 	}
 }

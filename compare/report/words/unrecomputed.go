@@ -40,7 +40,7 @@ func notRecomputed(doc *Document, s *compare.Isolation) {
 	}
 	for i, l := range lines {
 		if i == maxShort {
-			doc.sub(verboseHas, Count(len(lines)-i, "reason", "reasons"))
+			doc.sub(verboseHas, count(len(lines)-i, "reason", "reasons"))
 			return
 		}
 		why := l.Why
@@ -54,7 +54,7 @@ func notRecomputed(doc *Document, s *compare.Isolation) {
 // kinds names the entries of a reason by what they are in their layer, with counts. A report of an older version has no kinds.
 func kinds(r compare.Reason) string {
 	if len(r.Roles) == 0 {
-		return Count(r.Rows, "entry", "entries")
+		return count(r.Rows, "entry", "entries")
 	}
 	roles := slices.Clone(r.Roles)
 	slices.SortStableFunc(roles, func(a, b compare.RoleCount) int { return b.Rows - a.Rows })

@@ -12,7 +12,7 @@ import (
 func Verdict(r *compare.Result, whole bool) Field {
 	c := r.Coverage
 	v := Field{Kind: Said, Label: "INCOMPLETE", Tone: Bad}
-	compared := Segment{Text: Count(c.Compared, "entry", "entries") + " compared"}
+	compared := Segment{Text: count(c.Compared, "entry", "entries") + " compared"}
 	counted := Segment{Text: "; " + compared.Text, Spare: SpareFacts} // beside what is wrong
 	passes := Segment{Text: over(r, " "), Spare: SpareCounts, Apart: "compared "}
 	switch {
@@ -44,18 +44,18 @@ func Verdict(r *compare.Result, whole bool) Field {
 		if whole {
 			v.Segments = append(v.Segments, Segment{Text: ": " + r.Incomplete[0]})
 			if n := len(r.Incomplete) - 1; n > 0 {
-				v.Segments = append(v.Segments, Segment{Text: fmt.Sprintf(" (and %s)", Count(n, "more reason", "more reasons"))})
+				v.Segments = append(v.Segments, Segment{Text: fmt.Sprintf(" (and %s)", count(n, "more reason", "more reasons"))})
 			}
 		}
 	case len(r.Missing) > 0:
 		v.Label = "MISSING"
-		v.Segments = []Segment{{Text: Count(len(r.Missing), "entry is", "entries are") + " missing"}, counted, passes, {Text: ", " + noneWrong(r), Spare: SpareFacts}}
+		v.Segments = []Segment{{Text: count(len(r.Missing), "entry is", "entries are") + " missing"}, counted, passes, {Text: ", " + noneWrong(r), Spare: SpareFacts}}
 	case len(r.Baseline.Failing()) > 0:
 		v.Label = "BASELINE"
 		v.Segments = []Segment{{Text: failing(r)}, counted, passes, {Text: ", " + noneWrong(r), Spare: SpareFacts}}
 	case unmet(r) > 0:
 		v.Label = "NOT DIFFERENT"
-		v.Segments = []Segment{{Text: Count(unmet(r), "pattern", "patterns") + " expected a difference and found none"}, counted, passes}
+		v.Segments = []Segment{{Text: count(unmet(r), "pattern", "patterns") + " expected a difference and found none"}, counted, passes}
 	default:
 		v.Segments = []Segment{compared, passes, {Text: ", but " + compare.NothingTested}}
 	}
@@ -132,16 +132,16 @@ func failing(r *compare.Result) string {
 	return divergences(n) + " of " + r.Baseline.File + " no longer " + Either(n == 1, "holds", "hold")
 }
 
-func divergences(n int) string { return Count(n, "accepted divergence", "accepted divergences") }
+func divergences(n int) string { return count(n, "accepted divergence", "accepted divergences") }
 
 // allOf says how many entries a success covers: all compared entries, without the entries that the baseline accepts or inherits.
 func allOf(r *compare.Result) string {
 	n := r.Coverage.Compared
 	b := r.Baseline
 	if b == nil || b.Accepted+b.Inherited == 0 {
-		return "all " + Count(n, "entry", "entries") + " compared"
+		return "all " + count(n, "entry", "entries") + " compared"
 	}
-	return fmt.Sprintf("%d of %s compared", n-b.Accepted-b.Inherited, Count(n, "entry", "entries"))
+	return fmt.Sprintf("%d of %s compared", n-b.Accepted-b.Inherited, count(n, "entry", "entries"))
 }
 
 // excusedBy counts what the baseline accepted.
@@ -206,7 +206,7 @@ func left(r *compare.Result) []Segment {
 		add(SpareCounts, fmt.Sprintf("%d not compared", n))
 	}
 	if n := r.Coverage.Unknown; n > 0 {
-		add(SpareCounts, "the order does not know "+Count(n, "tensor", "tensors"))
+		add(SpareCounts, "the order does not know "+count(n, "tensor", "tensors"))
 	}
 	if !r.Alone && !r.AB && (r.Isolation == nil || r.Uncertified != "") {
 		add(Needed, "within limits only")

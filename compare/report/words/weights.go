@@ -18,16 +18,16 @@ func Weights(r *weights.Result) *Document {
 	doc.Line("original: %s", WeightsPlace(r.Original))
 	doc.Line("port:     %s", WeightsPlace(r.Local))
 	for i := range r.Findings {
-		doc.Blank()
+		doc.blank()
 		if i == maxWeightFindings {
-			doc.Line("%s more; --format json has all", Count(len(r.Findings)-i, "finding", "findings"))
+			doc.Line("%s more; --format json has all", count(len(r.Findings)-i, "finding", "findings"))
 			break
 		}
 		f := &r.Findings[i]
 		doc.add(Field{Kind: Titled, Label: string(f.Class), Tone: Bad, Text: f.Name()})
 		doc.fields(WeightFields(f)...)
 	}
-	doc.Blank()
+	doc.blank()
 	doc.fields(WeightsSummary(r)...)
 	doc.fields(WeightsVerdict(r))
 	return doc
@@ -35,7 +35,7 @@ func Weights(r *weights.Result) *Document {
 
 // WeightsPlace describes a checkpoint.
 func WeightsPlace(x weights.Place) string {
-	return fmt.Sprintf("%s: %s, %s in %s, %s", x.Path, x.Format, Count(x.Tensors, "tensor", "tensors"), strings.Join(x.Stored, ", "), amount.Bytes(x.Bytes))
+	return fmt.Sprintf("%s: %s, %s in %s, %s", x.Path, x.Format, count(x.Tensors, "tensor", "tensors"), strings.Join(x.Stored, ", "), amount.Bytes(x.Bytes))
 }
 
 // WeightFields are what is wrong with a tensor, where first, and what to try.
@@ -52,7 +52,7 @@ func WeightFields(f *weights.Finding) []Field {
 	}
 	doc.only(Whole, func() {
 		if len(f.Also) > 0 {
-			doc.field("also", "%s", Some(f.Also))
+			doc.field("also", "%s", some(f.Also))
 		}
 		doc.field("try", "%s", strings.Join(f.Steps(), "; "))
 	})
@@ -114,7 +114,7 @@ func weightsRight(r *weights.Result) (lines []string) {
 	}
 	for _, text := range right.keys {
 		sizes := right.of[text]
-		line := fmt.Sprintf("%s: %s", Count(len(sizes), "tensor", "tensors"), text)
+		line := fmt.Sprintf("%s: %s", count(len(sizes), "tensor", "tensors"), text)
 		if worst := slices.Max(sizes); worst > 0 {
 			line += fmt.Sprintf(", relative L2 distance up to %.2g", worst)
 		}
@@ -144,7 +144,7 @@ func weightNotes(r *weights.Result) []string {
 	for _, n := range tensors.keys {
 		which := tensors.of[n][0]
 		if more := len(tensors.of[n]) - 1; more > 0 {
-			which += " and " + Count(more, "other", "others")
+			which += " and " + count(more, "other", "others")
 		}
 		notes = append(notes, which+": "+n)
 	}
@@ -158,7 +158,7 @@ func weightNotes(r *weights.Result) []string {
 func WeightsVerdict(r *weights.Result) Field {
 	c := r.Counts
 	all := c.Equal + c.Cast + c.Quantised + c.Rescaled + c.Unidentified + c.Wrong
-	right, tensors := fmt.Sprintf("%d equal, %d cast, %d quantised", c.Equal, c.Cast, c.Quantised), Count(all, "tensor", "tensors")
+	right, tensors := fmt.Sprintf("%d equal, %d cast, %d quantised", c.Equal, c.Cast, c.Quantised), count(all, "tensor", "tensors")
 	if c.Rescaled > 0 {
 		right += fmt.Sprintf(", %d rescaled", c.Rescaled)
 	}
