@@ -154,9 +154,10 @@ func lines(fields []words.Field) string {
 
 // coverageCase stands for the comparison as a whole.
 func coverageCase(r *compare.Result) testCase {
-	c := testCase{Name: "coverage", Said: words.Uncertain(r)}
-	if why := words.NotWhole(r); why != "" {
-		c.Failure = &outcome{Message: why, Type: "INCOMPLETE", Text: words.Tested(r)}
+	incomplete, tested, on := words.Rests(r)
+	c := testCase{Name: "coverage", Said: on}
+	if incomplete != "" {
+		c.Failure = &outcome{Message: incomplete, Type: "INCOMPLETE", Text: tested}
 	}
 	return c
 }

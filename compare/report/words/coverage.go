@@ -103,25 +103,17 @@ func covered(r *compare.Result) string {
 	return text + beside(r)
 }
 
-// NotWhole says why a comparison is incomplete; empty for one that is not.
-func NotWhole(r *compare.Result) string {
+// Rests says why a comparison is incomplete, how much of it tests something, and what it rests on where that is not every operation. An empty
+// text has nothing to say.
+func Rests(r *compare.Result) (incomplete, tested, on string) {
+	incomplete, tested, on = strings.Join(r.Incomplete, "; "), fmt.Sprintf("%s; %d test something", covered(r), r.Coverage.Tested), uncertified(r)
 	if len(r.Incomplete) == 0 && r.Coverage.Tested == 0 {
-		return compare.NothingTested
+		incomplete = compare.NothingTested
 	}
-	return strings.Join(r.Incomplete, "; ")
-}
-
-// Tested says how much was compared, and how much of that tests something.
-func Tested(r *compare.Result) string {
-	return fmt.Sprintf("%s; %d test something", covered(r), r.Coverage.Tested)
-}
-
-// Uncertain says what a match rests on where that is not every operation; empty where it is.
-func Uncertain(r *compare.Result) string {
-	if s := r.Isolation; r.Uncertified == "" && s != nil && s.Unidentified > 0 {
-		return fmt.Sprintf("%s %s", count(s.Unidentified, "entry is", "entries are"), isolate.Unidentified)
+	if s := r.Isolation; on == "" && s != nil && s.Unidentified > 0 {
+		on = fmt.Sprintf("%s %s", count(s.Unidentified, "entry is", "entries are"), isolate.Unidentified)
 	}
-	return uncertified(r)
+	return incomplete, tested, on
 }
 
 // incomplete writes the reasons, a line each.

@@ -14,6 +14,7 @@ import (
 	"unicode"
 
 	"github.com/tracediff/tracediff/compare"
+	"github.com/tracediff/tracediff/compare/sides"
 	"github.com/tracediff/tracediff/internal/amount"
 )
 
@@ -120,7 +121,7 @@ const (
 )
 
 var makers = map[Part]func(doc *Document, r *compare.Result){
-	Sides: sides, Scope: scope, NarrowScope: narrowScope, Tokens: tokens, FirstTokens: firstTokens, Layers: layers, Legend: legend, Rows: rows,
+	Sides: traces, Scope: scope, NarrowScope: narrowScope, Tokens: tokens, FirstTokens: firstTokens, Layers: layers, Legend: legend, Rows: rows,
 	Divergence: divergence, Evidence: evidence, Roots: roots, Others: others, Allowances: allowances, Baseline: baseline,
 	Checked: checked, Isolation: isolation, Sight: sightOf, NextToken: nextToken, Final: final, Choice: choice, FirstNotes: firstNotes, Notes: notes,
 	Missing: missing, NotCompared: notCompared, Untested: untested, Incomplete: incomplete, Expected: expected, End: end,
@@ -245,12 +246,7 @@ func Clean(s string) string {
 }
 
 // count is a number with its noun, in one form or the other.
-func count(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
-}
+func count(n int, one, many string) string { return sides.CountOf(n, one, many) }
 
 // More is how many there are beyond those that are named.
 func More(n int) string { return fmt.Sprintf("%d more", n) }

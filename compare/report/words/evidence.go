@@ -32,9 +32,9 @@ func evidence(doc *Document, r *compare.Result) {
 	blame(doc, row)
 	if row.Name == order.InputIDs {
 		script(doc, r, row.Pass)
-	} else if r.Alone {
-		values(doc, row)
-	} else {
+	} else if r.Alone && row.Stats != nil {
+		doc.field("values", "%s", statsText(*row.Stats))
+	} else if !r.Alone {
 		checksOf(doc, row)
 		worst(doc, r, row)
 		distributions(doc, r, row)
@@ -162,49 +162,32 @@ func distributions(doc *Document, res *compare.Result, r *compare.Row) {
 	doc.field(res.Reference.Name.Label, "%s", statsText(m.Reference))
 }
 
-// values writes the statistics of a tensor that has no reference tensor.
-func values(doc *Document, r *compare.Row) {
-	if r.Stats != nil {
-		doc.field("values", "%s", statsText(*r.Stats))
-	}
-}
-
 // downstream writes how far the error goes. That the limits of later entries do not show a wrong operation does not make it right, and the line says so.
 func downstream(doc *Document, of *compare.Divergence) {
 	d := of.Downstream
 	if d == nil {
 		return
 	}
-	looked := fmt.Sprintf("%d of %s computed from it in this pass", d.Past, count(d.Compared, "entry", "entries"))
-	if d.Partial {
-		looked = fmt.Sprintf("%d of the next %s computed from it", d.Past, count(d.Compared, "entry", "entries"))
+	entries, next, to := count(d.Compared, "entry", "entries"), "", " in this pass"
+	switch {
+	case d.Until != "":
+		to = ", up to " + d.Until + ", which is wrong on its own inputs,"
+	case d.Partial:
+		next, to = "the next ", ""
 	}
-	if d.Until != "" {
-		looked = fmt.Sprintf("%d of %s computed from it, up to %s, which is wrong on its own inputs,", d.Past, count(d.Compared, "entry", "entries"), d.Until)
-	}
+	looked := fmt.Sprintf("%d of %s%s computed from it%s", d.Past, next, entries, to)
 	switch {
 	case d.Compared == 0:
 		doc.field("downstream", "%s is computed from it next, and wrong on its own inputs", d.Until)
 	case d.Past == 0:
-		doc.field("downstream", "%s%s", within(d), Either(wrongOperation(of), "; the operation is still wrong, and another prompt may show more of it", ""))
+		all := Either(d.Partial, "the next ", Either(d.Compared == 1, "the ", "all ")) + entries
+		within := Either(d.Compared == 1, "is within its limit", "are within their limits")
+		doc.field("downstream", "%s computed from it%s %s%s", all, to, within, Either(wrongOperation(of), "; the operation is still wrong, and another prompt may show more of it", ""))
 	case d.Vanishes != "":
 		doc.field("downstream", "ends at %s: this entry and all later ones are within their limits; %s are not, the last is %s", d.Vanishes, looked, d.Last)
 	default:
 		doc.field("downstream", "reaches %s, relative L2 %s: %s are over their limits", d.Last, rough(d.LastRelL2), looked)
 	}
-}
-
-// within is the line about the entries after a divergence if their limits show nothing.
-func within(d *compare.Downstream) string {
-	entries := Either(d.Partial, "the next ", Either(d.Compared == 1, "the ", "all ")) + count(d.Compared, "entry", "entries")
-	text := entries + " computed from it in this pass"
-	switch {
-	case d.Until != "":
-		text = entries + " computed from it, up to " + d.Until + ", which is wrong on its own inputs,"
-	case d.Partial:
-		text = entries + " computed from it"
-	}
-	return text + Either(d.Compared == 1, " is within its limit", " are within their limits")
 }
 
 // wrongOperation reports whether the operation of a divergence is wrong on its own inputs, or an earlier operation without a compared

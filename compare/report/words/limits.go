@@ -12,12 +12,6 @@ import (
 	"github.com/tracediff/tracediff/internal/amount"
 )
 
-// span is the limits of one source.
-type span struct {
-	from     string
-	min, max measure.Number
-}
-
 // legend says what the columns are.
 func legend(doc *Document, r *compare.Result) {
 	if r.Alone {
@@ -47,8 +41,7 @@ func legend(doc *Document, r *compare.Result) {
 // limits names the limits of the rows, and the single tolerance with which every row would match. If a mismatch has a cause other than its
 // limit, no tolerance would help, and limits says so.
 func limits(doc *Document, r *compare.Result) {
-	var spans []span
-	at := map[string]int{}
+	var by groups[measure.Number] // by their source
 	var worst, loudest, hopeless *compare.Row
 	judged := 0
 	for i := range r.Rows {
@@ -60,14 +53,7 @@ func limits(doc *Document, r *compare.Result) {
 			continue
 		}
 		judged++
-		limit := row.Gate.Checks[0].Limit
-		n, seen := at[row.Gate.From]
-		if !seen {
-			n = len(spans)
-			at[row.Gate.From], spans = n, append(spans, span{row.Gate.From, limit, limit})
-		}
-		s := &spans[n]
-		s.min, s.max = min(s.min, limit), max(s.max, limit)
+		by.add(row.Gate.From, row.Gate.Checks[0].Limit)
 		if worst == nil || row.Gate.Tolerance > worst.Gate.Tolerance {
 			worst = row
 		}
@@ -79,12 +65,12 @@ func limits(doc *Document, r *compare.Result) {
 		return
 	}
 	var texts []string
-	for _, s := range spans {
-		text := rough(s.min)
-		if s.max > s.min {
-			text += " to " + rough(s.max)
+	for _, from := range by.keys {
+		text := rough(slices.Min(by.of[from]))
+		if most := slices.Max(by.of[from]); most > slices.Min(by.of[from]) {
+			text += " to " + rough(most)
 		}
-		texts = append(texts, text+" ("+gate.Source(s.from)+")")
+		texts = append(texts, text+" ("+gate.Source(from)+")")
 	}
 	doc.Line("limits of relative L2: %s", strings.Join(texts, ", "))
 	if hopeless == nil && math.IsInf(float64(worst.Gate.Tolerance), 0) {

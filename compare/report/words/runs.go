@@ -145,9 +145,6 @@ func whatIsWrong(r *report.Run) (first, what string) {
 	return first, what
 }
 
-// InSummary says where the errors are that GitHub does not show.
-const InSummary = "The summary of this step has all of them."
-
 // LeftOut says that blocks of a summary were left out.
 func LeftOut(n int) string {
 	return fmt.Sprintf("%d more did not fit into the summary: the report has them.", n)
@@ -162,8 +159,9 @@ var (
 	WeightsRule    = Rule{"weights", "weights that differ from the original's"}
 )
 
-// OtherWeights is said of weights that break their rule, and ReferenceHere of a line of source of the reference.
+// What formats say of other weights, of a line of source of the reference, and of what GitHub does not show.
 const (
+	InSummary     = "The summary of this step has all of them."
 	OtherWeights  = "the port's weights are not the original's; tracediff weights says which"
 	ReferenceHere = "the reference computes it here"
 )

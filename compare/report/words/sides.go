@@ -11,8 +11,8 @@ import (
 	"github.com/tracediff/tracediff/compare"
 )
 
-// sides names the traces, their differences, and the map of the local trace.
-func sides(doc *Document, r *compare.Result) {
+// traces names the traces, their differences, and the map of the local trace.
+func traces(doc *Document, r *compare.Result) {
 	if r.Alone {
 		doc.head("reference", "none; every entry is computed from the trace's own inputs")
 		doc.head("trace", "%s", SideOf(r.Local))
