@@ -9,6 +9,7 @@ import (
 	"github.com/tracediff/tracediff/compare/gate"
 	"github.com/tracediff/tracediff/compare/plan"
 	"github.com/tracediff/tracediff/compare/sides"
+	"github.com/tracediff/tracediff/internal/amount"
 	"github.com/tracediff/tracediff/internal/tracekey"
 	"github.com/tracediff/tracediff/order"
 )
@@ -90,7 +91,7 @@ func (a *account) unknown() {
 		}
 		a.res.Coverage.Unknown += other.all
 		text := func(what string, n int, example string) string {
-			return fmt.Sprintf("the order does not know %s of %s%s, such as %.80q: not compared", sides.Count(n, "tensor"), a.plan.Names[side].Trace, what, example)
+			return fmt.Sprintf("the order does not know %s of %s%s, such as %.80q: not compared", amount.Of(n, "tensor"), a.plan.Names[side].Trace, what, example)
 		}
 		switch {
 		case other.all == 0:

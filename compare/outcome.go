@@ -9,6 +9,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/isolate"
 	"github.com/tracediff/tracediff/compare/sides"
+	"github.com/tracediff/tracediff/internal/amount"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
 )
@@ -49,7 +50,7 @@ func (r *Result) restsOn() string {
 		return "the coverage: " + r.noneWrong() + ", but that is not enough"
 	}
 	if b := r.Baseline; b != nil && b.Accepted > 0 {
-		return fmt.Sprintf("the baseline for %s; for all others, %s", sides.CountOf(b.Accepted, "known divergence", "known divergences"), r.decidedWell(b.Accepted))
+		return fmt.Sprintf("the baseline for %s; for all others, %s", amount.Count(b.Accepted, "known divergence", "known divergences"), r.decidedWell(b.Accepted))
 	}
 	return r.decidedWell(0)
 }
@@ -67,13 +68,13 @@ func (r *Result) decidedWell(accepted int) string {
 	text := "both verdicts: all errors within limits, "
 	if s.Drift > 0 {
 		text = fmt.Sprintf("isolation for %s over the limit: every operation from the token ids to there is right; both verdicts for all others: all errors within limits, ",
-			sides.CountOf(s.Drift, "entry", "entries"))
+			amount.Count(s.Drift, "entry", "entries"))
 	}
 	if s.Layout > 0 {
 		text = "both verdicts: all errors within limits except other layouts, which cancel, "
 	}
 	if n, all := s.Exact+s.Rounding+s.Layout, s.Certified+s.NotIsolated; n+min(accepted, s.Bugs) < all {
-		return text + fmt.Sprintf("and %d of %s right on their own inputs, the others are not certified", n, sides.CountOf(all-min(accepted, s.Bugs), "entry is", "entries are"))
+		return text + fmt.Sprintf("and %d of %s right on their own inputs, the others are not certified", n, amount.Count(all-min(accepted, s.Bugs), "entry is", "entries are"))
 	}
 	return text + "and every operation verified"
 }
@@ -81,7 +82,7 @@ func (r *Result) decidedWell(accepted int) string {
 // noneWrong says that nothing is accused, and what is not known.
 func (r *Result) noneWrong() string {
 	if s := r.Isolation; s != nil && s.Unidentified > 0 {
-		return "nothing that was compared was found wrong, but the arithmetic of " + sides.CountOf(s.Unidentified, "entry", "entries") + " is not known"
+		return "nothing that was compared was found wrong, but the arithmetic of " + amount.Count(s.Unidentified, "entry", "entries") + " is not known"
 	}
 	return "nothing that was compared is wrong"
 }
@@ -159,7 +160,7 @@ func (a *account) incomplete() {
 	a.onlyOneSide()
 	if n := len(a.res.Unverified); n > 0 {
 		*reasons = append(*reasons, fmt.Sprintf("%s not judged, the first is %s: the walk has not reproduced these operations of transformers, so a difference does not show a bug",
-			sides.CountOf(n, "entry was", "entries were"), a.res.Unverified[0]))
+			amount.Count(n, "entry was", "entries were"), a.res.Unverified[0]))
 	}
 	a.required()
 	if a.res.Stopped {
@@ -167,10 +168,10 @@ func (a *account) incomplete() {
 	}
 	a.reach()
 	if n := len(a.decided.nanBoth); n > 0 {
-		*reasons = append(*reasons, fmt.Sprintf("NaN or overflow%s in %s, the first is %s: nothing is tested there", a.plan.Names.Both(), sides.Count(n, "tensor"), a.decided.nanBoth[0]))
+		*reasons = append(*reasons, fmt.Sprintf("NaN or overflow%s in %s, the first is %s: nothing is tested there", a.plan.Names.Both(), amount.Of(n, "tensor"), a.decided.nanBoth[0]))
 	}
 	if n := len(a.res.Untested); n > 0 {
-		*reasons = append(*reasons, fmt.Sprintf("%s untested, the first is %s: %s; capture what it is computed from, or take a prompt that makes it vary", sides.CountOf(n, "entry is", "entries are"), a.res.Untested[0], a.decided.untested))
+		*reasons = append(*reasons, fmt.Sprintf("%s untested, the first is %s: %s; capture what it is computed from, or take a prompt that makes it vary", amount.Count(n, "entry is", "entries are"), a.res.Untested[0], a.decided.untested))
 	}
 	if a.plan.Mode == sides.Alone {
 		a.uncertified()
@@ -215,7 +216,7 @@ func (a *account) uncertified() {
 		}
 	}
 	if n > 0 {
-		a.res.Incomplete = append(a.res.Incomplete, fmt.Sprintf("%s not certified, the first is %s", sides.CountOf(n, "entry is", "entries are"), first))
+		a.res.Incomplete = append(a.res.Incomplete, fmt.Sprintf("%s not certified, the first is %s", amount.Count(n, "entry is", "entries are"), first))
 	}
 }
 
@@ -255,7 +256,7 @@ func (a *account) required() {
 		}
 	}
 	if n > 0 {
-		a.res.Incomplete = append(a.res.Incomplete, fmt.Sprintf("%s not certified, and certificates are required: the first is %s", sides.CountOf(n, "entry is", "entries are"), first))
+		a.res.Incomplete = append(a.res.Incomplete, fmt.Sprintf("%s not certified, and certificates are required: the first is %s", amount.Count(n, "entry is", "entries are"), first))
 	}
 }
 
@@ -280,7 +281,7 @@ func (a *account) reach() {
 		}
 	}
 	if more > 0 {
-		text += fmt.Sprintf(", and the same in %s", sides.CountOf(more, "pass more", "passes more"))
+		text += fmt.Sprintf(", and the same in %s", amount.Count(more, "pass more", "passes more"))
 	}
 	if text != "" {
 		a.res.Incomplete = append(a.res.Incomplete, text)

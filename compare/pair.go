@@ -11,6 +11,7 @@ import (
 	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/compare/sides"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/amount"
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
@@ -105,11 +106,11 @@ func (p *pair) look(s *measure.Sums) {
 		}
 	}
 	if o := p.row.Overflow; o != nil {
-		p.see(SeenNonFinite, "%s overflowed in %s, the first at %s: %s has up to %.3g there, and %s ends at %g", o.DType, sides.Count(int(o.Elements), "element"),
+		p.see(SeenNonFinite, "%s overflowed in %s, the first at %s: %s has up to %.3g there, and %s ends at %g", o.DType, amount.Of(int(o.Elements), "element"),
 			p.place(m.NonFiniteAt), p.names[reference].Side, float64(o.Largest), o.DType, float64(o.End))
 	}
 	if m.NonFinite > 0 {
-		p.see(SeenNonFinite, "NaN or infinite on one side only in %s, the first at %s", sides.Count(int(m.NonFinite), "element"), p.place(m.NonFiniteAt))
+		p.see(SeenNonFinite, "NaN or infinite on one side only in %s, the first at %s", amount.Of(int(m.NonFinite), "element"), p.place(m.NonFiniteAt))
 	}
 	if masked && m.Pattern.Gained+m.Pattern.Lost > 0 {
 		p.see(SeenKeys, "%s %s, first at %s", p.names[local].Side, attends(m.Pattern), p.place(m.Pattern.Examples[0]))
@@ -121,8 +122,8 @@ func (p *pair) look(s *measure.Sums) {
 
 // attends says which keys one side attends to and the other does not.
 func attends(m *measure.Pattern) string {
-	more := fmt.Sprintf("attends to %d extra %s", m.Gained, plural(m.Gained, "key"))
-	less := fmt.Sprintf("misses %d %s", m.Lost, plural(m.Lost, "key"))
+	more := "attends to " + amount.Of(int(m.Gained), "extra key")
+	less := "misses " + amount.Of(int(m.Lost), "key")
 	switch {
 	case m.Lost == 0:
 		return more
@@ -130,13 +131,6 @@ func attends(m *measure.Pattern) string {
 		return less
 	}
 	return more + " and " + less
-}
-
-func plural(n int64, thing string) string {
-	if n == 1 {
-		return thing
-	}
-	return thing + "s"
 }
 
 // note adds remarks about a row, and finds out whether its tensors can test anything.

@@ -90,7 +90,7 @@ func limitsOf(s *search, kind string) (below, above limit, ok bool) {
 // activationInput returns the input of the only activation of a kind in the program of an entry, an element for each element of the result; nil if there is no such input.
 func activationInput(s *search, e *Entry, kind string) []float64 {
 	all := pieces(e.Program, kind)
-	if len(all) != 1 || product(all[0].in.Shape) != e.elements() {
+	if len(all) != 1 || program.Size(all[0].in.Shape) != e.elements() {
 		return nil
 	}
 	ed := edit.NewEditor(e.Program)

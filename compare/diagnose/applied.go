@@ -93,7 +93,7 @@ func insertable(s *subject, e *order.Entry, pass int) bool {
 		}
 	}
 	in := s.m.List.Index(e.Inputs[0].Name)
-	return in >= 0 && product(s.shapeOf(e.Inputs[0], pass)) == product(e.Size(s.m.Passes[pass], s.m.List.Config.SlidingWindow))
+	return in >= 0 && program.Size(s.shapeOf(e.Inputs[0], pass)) == program.Size(e.Size(s.m.Passes[pass], s.m.List.Config.SlidingWindow))
 }
 
 // shapeOf is the shape of an input of an operation.

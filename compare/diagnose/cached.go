@@ -321,7 +321,7 @@ func takenOfCached(s *subject, e *Entry, m Mistake) *program.Edited {
 			continue
 		}
 		o, ok := operationFor(s, e, &s.m.List.Entries[n], from.Pass)
-		if !ok || product(st.Shape) != product(s.shapeOf(o.entry.Inputs[0], from.Pass)) {
+		if !ok || program.Size(st.Shape) != program.Size(s.shapeOf(o.entry.Inputs[0], from.Pass)) {
 			return nil
 		}
 		some = true

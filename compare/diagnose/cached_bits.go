@@ -134,7 +134,7 @@ func packedCache(s *subject, e *Entry, m Mistake) *program.Edited {
 		if m.Kind == roundedLikeNewest { // no other kind reads it
 			fresh, has = s.valueAt(e, st.Args[1])
 		}
-		if !ok || !has || len(kept.Shape) < 2 || product(kept.Shape) != len(old) {
+		if !ok || !has || len(kept.Shape) < 2 || program.Size(kept.Shape) != len(old) {
 			return ed.Fail("shapes"), true
 		}
 		v := program.Value{Shape: kept.Shape, Data: slices.Clone(old), Bound: make([]float64, len(old))}

@@ -45,7 +45,7 @@ func readApart(s *subject, e *Entry, m Mistake) *program.Edited {
 		if axis != last-1 || n <= prompt || firstOfSteps(s, e, n) != prompt || m.N <= prompt || m.N >= st.Shape[last]*prompt {
 			return e.Program.Result(i), false
 		}
-		own, size, before := ed.Move(i), st.Shape[last], product(st.Shape[:axis])
+		own, size, before := ed.Move(i), st.Shape[last], program.Size(st.Shape[:axis])
 		order := make([]int, len(st.Shape))
 		for k := range order {
 			order[k] = k

@@ -202,7 +202,7 @@ func computeIn(d hooks.DType, ed *edit.Editor, step int) {
 
 // isSumOfMean reports whether a step is the sum of a mean, which is rounded when it is divided.
 func isSumOfMean(p *program.Program, step int) bool {
-	return slices.ContainsFunc(readersOf(p, step), func(k int) bool {
+	return slices.ContainsFunc(program.ReadersOf(p, step), func(k int) bool {
 		_, ok := edit.Divisor(p, k)
 		return ok && p.Steps[k].Args[0].Step == step
 	})
@@ -342,7 +342,7 @@ func computedPart(s *subject, e *Entry, m Mistake) *program.Edited {
 		if len(t.Steps[k].Shape) == 0 {
 			return nil
 		}
-		whole = append(whole, narrow.Reshape(narrow.Cat(0, t.Result(k)), product(t.Steps[k].Shape)))
+		whole = append(whole, narrow.Reshape(narrow.Cat(0, t.Result(k)), program.Size(t.Steps[k].Shape)))
 	}
 	if len(whole) == 0 || narrow.Err() != nil {
 		return nil
@@ -360,7 +360,7 @@ func computedPart(s *subject, e *Entry, m Mistake) *program.Edited {
 	ed := edit.NewEditor(e.Program)
 	for from, k := 0, 0; k < len(ends); k++ {
 		shape := t.Steps[ends[k]].Shape
-		to := from + product(shape)
+		to := from + program.Size(shape)
 		ed.Pass(ends[k], ed.Other(program.Value{Shape: shape, Data: v.Data[from:to], Bound: v.Bound[from:to]}))
 		from = to
 	}
@@ -378,7 +378,7 @@ func readNarrowed(s *subject, narrow *edit.Editor, e *Entry, step int, in []bool
 			changeLeaf(narrow, e, from, func(x []float64) { floats.RoundAll(d, x) })
 		default:
 			x, ok := s.valueAt(e, v)
-			if !ok || len(x) != product(v.Shape) {
+			if !ok || len(x) != program.Size(v.Shape) {
 				return false
 			}
 			x = slices.Clone(x)

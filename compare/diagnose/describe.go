@@ -242,7 +242,7 @@ func results(s *search) (all []observed, err error) {
 		if err != nil {
 			return nil, outside(err)
 		}
-		if len(x.Data) != len(y) || len(y) != product(x.Shape) {
+		if len(x.Data) != len(y) || len(y) != program.Size(x.Shape) {
 			break
 		}
 		if n += len(y); n > mostDescribed && len(all) > 0 {

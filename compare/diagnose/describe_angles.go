@@ -73,7 +73,7 @@ func angleOf(s *search, results []observed, c int, of, back func(x float64) floa
 			return 0, 0, false
 		}
 		for i := c; i < len(o.want); i += width {
-			at := float64(firstIndex(s, o, order.AxisToken) + i/product(o.shape[tokens+1:])%o.shape[tokens])
+			at := float64(firstIndex(s, o, order.AxisToken) + i/program.Size(o.shape[tokens+1:])%o.shape[tokens])
 			all = append(all, element{at, y(o, i), off(o, i) + 0x1p-22*(1+at)})
 		}
 	}

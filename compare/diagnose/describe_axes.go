@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/program"
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
@@ -63,7 +64,7 @@ func layerOf(s *subject, o *observed) int { return s.m.List.Entries[o.e.Node.Ent
 
 // along returns the index of an element along an axis of the value.
 func (o *observed) along(axis int) func(i int) int {
-	stride, size := product(o.shape[axis+1:]), o.shape[axis]
+	stride, size := program.Size(o.shape[axis+1:]), o.shape[axis]
 	return func(i int) int { return i / stride % size }
 }
 

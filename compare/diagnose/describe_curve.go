@@ -74,14 +74,14 @@ func (x *difference) steered() (all []steered) {
 		arguments := argumentsOf(t, v)
 		for _, a := range slices.Backward(arguments) {
 			from, ok := operandWith(t, a)
-			if n := len(observed[0].want); ok && n == product(a.Shape) && len(all) < maxPlaces*2 {
+			if n := len(observed[0].want); ok && n == program.Size(a.Shape) && len(all) < maxPlaces*2 {
 				all = append(all, steered{of, at, observed, a, from})
 			}
 		}
 	}
 	add(functionTerm(x.search, t, t.Out, theResult), edit.Place{Arg: unrounded}, t.Out, x.results)
 	for _, inner := range x.inners() {
-		if v := t.At(inner.at); !inner.number && len(inner.all[0].want) == product(v.Shape) {
+		if v := t.At(inner.at); !inner.number && len(inner.all[0].want) == program.Size(v.Shape) {
 			add(functionTerm(x.search, t, v, inner.of), inner.at, v, inner.all)
 		}
 	}

@@ -150,7 +150,7 @@ func byExponentialCurve(s *subject, e *Entry, m Mistake) *program.Edited {
 	}
 	arg := e.Program.Steps[step].Args[0]
 	in, ok := s.valueAt(e, arg)
-	if !ok || len(in) != product(arg.Shape) {
+	if !ok || len(in) != program.Size(arg.Shape) {
 		return nil
 	}
 	first, last := &c.pieces[0], &c.pieces[len(c.pieces)-1]

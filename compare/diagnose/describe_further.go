@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/program"
 )
 
 const (
@@ -86,7 +87,7 @@ func (x *difference) turnOf(at, a, b int, grows bool) (angle float64, told, n in
 			o := &x.results[r]
 			size := o.shape[len(o.shape)-1]
 			for row := 0; row < len(o.want); row += size {
-				position := firstIndex(x.search, o, o.axes[at]) + row/product(o.shape[at+1:])%o.shape[at]
+				position := firstIndex(x.search, o, o.axes[at]) + row/program.Size(o.shape[at+1:])%o.shape[at]
 				u, v, p, q := o.value[row+a], o.value[row+b], o.want[row+a], o.want[row+b]
 				e := off(o, row+a) + off(o, row+b)
 				right := math.Hypot(u, v)

@@ -30,7 +30,7 @@ func headsOf(x *difference, all []observed, of Term) *Description {
 	t := x.first.signed(x.m)
 	for _, i := range t.Firsts() {
 		st := &t.Steps[i]
-		if st.Prim != program.Dot || product(st.Shape) != len(all[0].want) || x.value(x.first, t.Result(i)) != of && of != theResult {
+		if st.Prim != program.Dot || program.Size(st.Shape) != len(all[0].want) || x.value(x.first, t.Result(i)) != of && of != theResult {
 			continue
 		}
 		if of == theResult && t.Out.Step != i && !onlyHandsOn(t, i) {
@@ -123,7 +123,7 @@ func headsAt(s *search, st *program.Step) (h headed, ok bool) {
 	if k < 0 {
 		return h, false
 	}
-	h = headed{before: product(st.Shape[:k]), heads: st.Shape[k] * st.Shape[k+1], each: product(st.Shape[k+2:]), width: st.Args[0].Last()}
+	h = headed{before: program.Size(st.Shape[:k]), heads: st.Shape[k] * st.Shape[k+1], each: program.Size(st.Shape[k+2:]), width: st.Args[0].Last()}
 	for a := range h.byQuery {
 		if shape := st.Args[a].Shape; len(shape) > k+1 {
 			h.byQuery[a] = shape[k+1] > 1 || st.Shape[k+1] == 1
@@ -194,7 +194,7 @@ func (x *difference) multipliedAt(o *observed, at edit.Place) (m headProduct, ok
 	}
 	st := &p.Steps[copies[0]]
 	h, ok := headsAt(x.search, st)
-	if !ok || len(o.want) != product(st.Shape) {
+	if !ok || len(o.want) != program.Size(st.Shape) {
 		return m, false
 	}
 	m = headProduct{observed: o, headed: h}

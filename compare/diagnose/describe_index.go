@@ -83,7 +83,7 @@ func hasIndexes(all []observed, axis int, m Mistake) bool {
 	rule, wrong := indexRules[m.Kind], 0
 	for n := range all {
 		o := &all[n]
-		stride, size := product(o.shape[axis+1:]), o.shape[axis]
+		stride, size := program.Size(o.shape[axis+1:]), o.shape[axis]
 		for i, want := range o.want {
 			own := i / stride % size
 			from := i + (rule(m, own, size)-own)*stride
@@ -115,8 +115,8 @@ func ofRuledIndexes(s *subject, e *Entry, m Mistake) *program.Edited {
 			}
 			return ed.Expand(ed.Slice(v, m.M, at, at+1), v.Shape)
 		}
-		from := program.Value{Shape: v.Shape, Data: make([]float64, product(v.Shape))}
-		stride := product(v.Shape[m.M+1:])
+		from := program.Value{Shape: v.Shape, Data: make([]float64, program.Size(v.Shape))}
+		stride := program.Size(v.Shape[m.M+1:])
 		for i := range from.Data {
 			from.Data[i] = float64(indexRules[m.Kind](m, i/stride%size, size))
 		}

@@ -201,7 +201,7 @@ func backAlong(s *search, o *observed, path []edit.Place, apart bool) (observed,
 			return now, false
 		}
 		now.value, now.shape = v, arg.Shape
-		if n := product(now.shape); n > 0 {
+		if n := program.Size(now.shape); n > 0 {
 			now.each = max(now.each, 1) * max(len(now.want)/n, 1)
 		}
 		if now.want, now.half = shared(now.want, now.half, st.Shape, now.shape); len(v) != len(now.want) {

@@ -97,7 +97,7 @@ type mixture struct {
 // vectors visits the vectors of elements along the axis, for each set of other indexes. A vector starts at the element of index 0, and stride is the
 // distance to the next element.
 func (x *mixture) vectors(o *observed, visit func(start, stride int) bool) {
-	stride := product(o.shape[x.at+1:])
+	stride := program.Size(o.shape[x.at+1:])
 	for start := range o.want {
 		if start/stride%x.n == 0 && !visit(start, stride) {
 			return

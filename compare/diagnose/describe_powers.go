@@ -121,7 +121,7 @@ func byPowers(s *subject, e *Entry, m Mistake) *program.Edited {
 		return nil
 	}
 	in, ok := s.valueAt(e, st.Args[0])
-	if !ok || len(in) != product(st.Shape) {
+	if !ok || len(in) != program.Size(st.Shape) {
 		return nil
 	}
 	logs := program.Value{Shape: st.Shape, Data: make([]float64, len(in))}

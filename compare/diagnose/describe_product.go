@@ -101,7 +101,7 @@ type affine struct {
 // affineOf is the product at the end of an entry's program. It is nil if the matrix has too few rows to determine the operand, or is too large.
 func affineOf(s *search, e *Entry) *affine {
 	a := wideOf(s, e)
-	if a == nil || a.cols > mostOperand || float64(a.rows) < tall*float64(a.cols) || len(a.x)/a.cols*a.rows != product(e.Program.Out.Shape) {
+	if a == nil || a.cols > mostOperand || float64(a.rows) < tall*float64(a.cols) || len(a.x)/a.cols*a.rows != program.Size(e.Program.Out.Shape) {
 		return nil
 	}
 	return a

@@ -29,7 +29,7 @@ func rankedRows(x *difference) *Description {
 		for i := range t.Steps {
 			for a, v := range t.Steps[i].Args {
 				at := edit.Place{Step: t.PlaceOf(i).Step, Arg: a}
-				if v.Last() < leastRows || v.Last() > mostRanked || slices.ContainsFunc(seen, v.Same) || product(v.Shape) != v.Last()*len(inner.all[0].want) {
+				if v.Last() < leastRows || v.Last() > mostRanked || slices.ContainsFunc(seen, v.Same) || program.Size(v.Shape) != v.Last()*len(inner.all[0].want) {
 					continue
 				}
 				seen = append(seen, v)
@@ -103,7 +103,7 @@ func ofRank(s *subject, e *Entry, m Mistake) *program.Edited {
 		if spread := e.signed(s.m); spreads(spread, own) {
 			one = spread.Result(own.Step).Shape
 		}
-		rows := product(one)
+		rows := program.Size(one)
 		if rows == 0 || len(v)%rows != 0 || m.N < 1 || m.N > len(v)/rows {
 			return ed.Fail("shapes")
 		}

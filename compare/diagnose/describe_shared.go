@@ -1,6 +1,10 @@
 package diagnose
 
-import "math"
+import (
+	"math"
+
+	"github.com/tracediff/tracediff/order/program"
+)
 
 // indexIn is the element of a smaller shape that is broadcast to element i of a shape. Axes are aligned at the last axis. It is −1 if the shapes do not
 // fit.
@@ -29,7 +33,7 @@ func indexIn(i int, shape, small []int) int {
 
 // stretched broadcasts an operand to the shape of a step; nil if the shapes do not fit.
 func stretched(x []float64, from, to []int) []float64 {
-	n := product(to)
+	n := program.Size(to)
 	if len(x) == n {
 		return x
 	}
@@ -46,7 +50,7 @@ func stretched(x []float64, from, to []int) []float64 {
 
 // shared is the wanted value of an operand that is broadcast: the number on which all copies of an element agree. It is NaN if the copies do not agree.
 func shared(want, half []float64, from, to []int) (x, e []float64) {
-	n := product(to)
+	n := program.Size(to)
 	if n == len(want) {
 		return want, half
 	}

@@ -92,7 +92,7 @@ func termsOfResult(s *search) []valuePlace {
 			continue
 		}
 		for a, v := range st.Args {
-			if product(v.Shape) != product(t.Out.Shape) || len(all) > mostAddedTo {
+			if program.Size(v.Shape) != program.Size(t.Out.Shape) || len(all) > mostAddedTo {
 				continue
 			}
 			if st.Prim == program.Add || st.Prim == program.Sub {
@@ -119,7 +119,7 @@ func along(o *observed, at int) (observed, bool) {
 	if len(o.shape) <= at || o.shape[at] < leastAlong {
 		return observed{}, false
 	}
-	stride := product(o.shape[at+1:])
+	stride := program.Size(o.shape[at+1:])
 	d := observed{shape: slices.Clone(o.shape), axes: o.axes, e: o.e}
 	d.shape[at]--
 	for i := range o.want {

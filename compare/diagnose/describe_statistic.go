@@ -155,7 +155,7 @@ func (x *difference) rowsOf(all []observed, f statistic, at edit.Place) (values 
 			return nil
 		}
 		v := f.of(ed, t.Steps[copies[0]].Args[at.Arg])
-		if shapeOfRows(product(v.Shape), o.shape) == nil {
+		if shapeOfRows(program.Size(v.Shape), o.shape) == nil {
 			return nil
 		}
 		ed.Return(v)

@@ -70,7 +70,7 @@ func (x *difference) summedAt(inner inner) (s summed, ok bool) {
 		}
 		i := t.Steps[copies[0]].Args[inner.at.Arg].Step
 		st := &t.Steps[i]
-		if st.Prim != program.Sum || product(st.Shape) != len(inner.all[n].want) {
+		if st.Prim != program.Sum || program.Size(st.Shape) != len(inner.all[n].want) {
 			return s, false
 		}
 		terms, has := x.valueAt(inner.all[n].e, st.Args[0])

@@ -117,6 +117,6 @@ func (p *pairing) turn(a, b int, right bool) bool {
 func (p *pairing) index(o *observed, channel, token int) int {
 	last := len(o.shape) - 1
 	i := channel % o.shape[last]
-	i += channel / o.shape[last] * product(o.shape[p.head+1:])
-	return i + token*product(o.shape[p.token+1:])
+	i += channel / o.shape[last] * program.Size(o.shape[p.head+1:])
+	return i + token*program.Size(o.shape[p.token+1:])
 }

@@ -227,7 +227,7 @@ func byFormula(s *subject, e *Entry, m Mistake) *program.Edited {
 		}
 	}
 	return s.at(e, d.At[0], func(ed *edit.Editor, v program.Var) program.Var {
-		if product(v.Shape) != len(y) || len(values[1]) != len(y) {
+		if program.Size(v.Shape) != len(y) || len(values[1]) != len(y) {
 			return ed.Fail("shapes")
 		}
 		return ed.R(ed.Other(program.Value{Shape: v.Shape, Data: y}))

@@ -73,7 +73,7 @@ func alongAxis(s *subject, e *Entry, shape []int, m Mistake) (v program.Value, o
 	if count != len(numbers) {
 		return v, false
 	}
-	v.Data = make([]float64, product(v.Shape))
+	v.Data = make([]float64, program.Size(v.Shape))
 	at := make([]int, len(shape))
 	for i := range v.Data {
 		for k, rest := len(shape)-1, i; k >= 0; k-- {
@@ -147,7 +147,7 @@ func otherValue(s *subject, e *Entry, m Mistake) *program.Edited {
 		return nil
 	}
 	return s.at(e, s.place(m), func(ed *edit.Editor, x program.Var) program.Var {
-		if product(x.Shape) != len(v.Data) {
+		if program.Size(x.Shape) != len(v.Data) {
 			return ed.Fail("shapes")
 		}
 		return ed.Other(program.Value{Shape: x.Shape, Data: v.Data})

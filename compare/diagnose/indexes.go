@@ -132,7 +132,7 @@ func (m *moved) has(x *difference, i, k int) bool {
 	for n := range m.value.all {
 		o := &m.value.all[n]
 		first := firstIndex(x.search, o, m.letter)
-		stride, size := product(o.shape[m.axis+1:]), o.shape[m.axis]
+		stride, size := program.Size(o.shape[m.axis+1:]), o.shape[m.axis]
 		at, from := i-first, k-first
 		if at < 0 || at >= size {
 			continue

@@ -80,7 +80,7 @@ func wrongPart(s *search) Spots {
 			for i := range size {
 				is[first+i] = true
 			}
-			inner := product(e.Program.Out.Shape[k+1:])
+			inner := program.Size(e.Program.Out.Shape[k+1:])
 			for _, i := range e.Left {
 				has[first+i/inner%size] = true
 			}
@@ -231,7 +231,7 @@ func leftPart(x *subject, e *Entry) *tile {
 func (e *Entry) leftTokens(axis int) (has []bool, n int) {
 	if e.tokens == nil {
 		shape := e.Program.Out.Shape
-		inner := product(shape[axis+1:])
+		inner := program.Size(shape[axis+1:])
 		e.tokens = make([]bool, shape[axis])
 		for _, i := range e.Left {
 			e.tokens[i/inner%shape[axis]] = true

@@ -68,7 +68,7 @@ func otherInputs(s *search, step int) (all []Mistake) {
 			add(other, m, at, edit.Place{Arg: keptToo})
 		}
 	}
-	for _, from := range streams(s, product(t.Steps[step].Shape)) {
+	for _, from := range streams(s, program.Size(t.Steps[step].Shape)) {
 		add(from.name, Mistake{Kind: "input.other", By: from.term(), For: tensorTerm(own)}, at)
 	}
 	before := tensorTerm(own)
@@ -112,7 +112,7 @@ func streams(s *search, elements int) []source {
 	for _, name := range capturedLike(s, "") {
 		at := s.m.List.Index(name)
 		shape := s.m.List.Entries[at].Size(s.m.Passes[s.first.Node.Pass], s.m.List.Config.SlidingWindow)
-		if len(shape) > 2 && stacked(s.subject, at) && product(shape[1:]) == elements {
+		if len(shape) > 2 && stacked(s.subject, at) && program.Size(shape[1:]) == elements {
 			for item := range shape[0] {
 				all = append(all, source{name: name, item: &item})
 			}
@@ -230,7 +230,7 @@ func (s *subject) tensor(e *Entry, of source) (program.Value, bool) {
 		if len(v.Shape) < 2 || *of.item < 0 || *of.item >= v.Shape[0] {
 			return v, false
 		}
-		part := product(v.Shape[1:])
+		part := program.Size(v.Shape[1:])
 		v = program.Value{Shape: v.Shape[1:], Data: v.Data[*of.item*part:][:part]}
 	}
 	return v, true
@@ -264,7 +264,7 @@ func reads(s *subject, e *Entry, at edit.Place, from source) *program.Edited {
 // readAt puts a captured tensor in place of an input. It reports false if the tensor is missing or does not have as many elements.
 func readAt(s *subject, e *Entry, ed *edit.Editor, i int, from source) bool {
 	t := e.signed(s.m)
-	size := product(t.Steps[i].Shape)
+	size := program.Size(t.Steps[i].Shape)
 	from.pass += e.Inputs[t.Steps[i].Index()].Pass - e.Node.Pass
 	pass := e.Node.Pass + from.pass
 	if pass < 0 {
@@ -274,7 +274,7 @@ func readAt(s *subject, e *Entry, ed *edit.Editor, i int, from source) bool {
 	if from.item != nil && len(shape) > 0 {
 		shape = shape[1:]
 	}
-	if product(shape) != size {
+	if program.Size(shape) != size {
 		return false
 	}
 	v, ok := s.tensor(e, from)

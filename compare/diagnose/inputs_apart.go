@@ -49,7 +49,7 @@ func ownStreams(s *search, step int) (all []Mistake) {
 	for k := range s.m.List.Entries {
 		other := &s.m.List.Entries[k]
 		shape := other.Size(s.m.Passes[s.first.Node.Pass], s.m.List.Config.SlidingWindow)
-		if seen[order.NameOf(other.Name).Role()] || !stacked(s.subject, k) || len(shape) < 3 || product(shape[1:]) != product(t.Steps[step].Shape) {
+		if seen[order.NameOf(other.Name).Role()] || !stacked(s.subject, k) || len(shape) < 3 || program.Size(shape[1:]) != program.Size(t.Steps[step].Shape) {
 			continue
 		}
 		seen[order.NameOf(other.Name).Role()] = true
@@ -71,7 +71,7 @@ func apartInputs(s *search) iter.Seq[Mistake] {
 	for _, i := range t.Firsts() {
 		for _, a := range t.Steps[i].Args {
 			from := a.Step
-			if t.Steps[from].Prim == program.Input && len(readersOf(t.Program, from)) > 1 && !slices.Contains(readers, i) {
+			if t.Steps[from].Prim == program.Input && len(program.ReadersOf(t.Program, from)) > 1 && !slices.Contains(readers, i) {
 				readers = append(readers, i)
 			}
 		}
@@ -85,7 +85,7 @@ func apartInputs(s *search) iter.Seq[Mistake] {
 			}
 			own, at := s.m.List.Entries[s.first.Inputs[t.Steps[from].Index()].Entry].Name, t.PlaceOf(i)
 			at.Arg = a
-			for _, other := range sourcesOf(s, own, product(v.Shape)) {
+			for _, other := range sourcesOf(s, own, program.Size(v.Shape)) {
 				all = append(all, Mistake{
 					Kind: "input.apart", Place: order.NameOf(other.name).Role(), Of: s.step(s.first, i), By: other.term(), For: s.value(s.first, v), Source: other.name, Edit: placed(at),
 				})
@@ -102,8 +102,8 @@ func inPlace(s *search) iter.Seq[Mistake] {
 	var all []Mistake
 	for _, i := range t.Firsts() {
 		for a, v := range t.Steps[i].Args {
-			size := product(t.Steps[v.Step].Shape)
-			if t.Steps[v.Step].Prim != program.Input || product(v.Shape) >= size || size != product(t.Out.Shape) {
+			size := program.Size(t.Steps[v.Step].Shape)
+			if t.Steps[v.Step].Prim != program.Input || program.Size(v.Shape) >= size || size != program.Size(t.Out.Shape) {
 				continue
 			}
 			at := t.PlaceOf(i)
@@ -122,7 +122,7 @@ func readOverwritten(s *subject, e *Entry, m Mistake) *program.Edited {
 			return ed.Fail("input")
 		}
 		from := program.Value{Shape: e.Program.Steps[v.Step].Shape}
-		from.Data = make([]float64, product(from.Shape))
+		from.Data = make([]float64, program.Size(from.Shape))
 		if !writtenOver(e.Program, v.Step, y, from.Data) {
 			return ed.Fail("shapes")
 		}
@@ -156,7 +156,7 @@ func writtenOver(p *program.Program, input int, y, to []float64) bool {
 func sourcesOf(s *search, own string, elements int) []source {
 	var all []source
 	for _, name := range capturedLike(s, own) {
-		if product(s.shapeOf(order.Ref{Name: name}, s.first.Node.Pass)) == elements {
+		if program.Size(s.shapeOf(order.Ref{Name: name}, s.first.Node.Pass)) == elements {
 			all = append(all, source{name: name})
 		}
 	}
@@ -173,7 +173,7 @@ func inputApart(s *subject, e *Entry, m Mistake) *program.Edited {
 	}
 	for _, i := range all {
 		args := t.Steps[i].Args
-		if len(x.Data) != product(args[at.Arg].Shape) {
+		if len(x.Data) != program.Size(args[at.Arg].Shape) {
 			return nil
 		}
 		v := ed.Other(program.Value{Shape: args[at.Arg].Shape, Data: x.Data})

@@ -41,14 +41,6 @@ func headless(s *subject, weight string) bool {
 	return readers > 0
 }
 
-func product(shape []int) int {
-	n := 1
-	for _, d := range shape {
-		n *= d
-	}
-	return n
-}
-
 // reversed is the shape of a matrix after a transpose; nil for a shape that is no matrix.
 func reversed(shape []int) []int {
 	if len(shape) != 2 {

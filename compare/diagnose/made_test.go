@@ -60,14 +60,14 @@ func tiny(t *testing.T, fixture string) *Model {
 	m.Has = func(n order.Node) bool { return n.Entry >= 0 && n.Pass >= 0 }
 	m.Read = func(n order.Node) (program.Value, error) {
 		shape := m.List.Entries[n.Entry].Size(m.Passes[n.Pass], config.SlidingWindow)
-		return program.Value{Shape: shape, Data: numbers(product(shape), float64(3*n.Entry+100*n.Pass))}, nil
+		return program.Value{Shape: shape, Data: numbers(program.Size(shape), float64(3*n.Entry+100*n.Pass))}, nil
 	}
 	m.Weights = func(w order.Weight) (program.Rows, error) {
 		of := 0.0
 		for _, c := range w.Name {
 			of = of*1.1 + float64(c)
 		}
-		return table{w.Shape[len(w.Shape)-1], numbers(product(w.Shape), of)}, nil
+		return table{w.Shape[len(w.Shape)-1], numbers(program.Size(w.Shape), of)}, nil
 	}
 	return m
 }
@@ -89,7 +89,7 @@ func entryOf(t *testing.T, m *Model, at order.Node, inputs []order.Node, build f
 			t.Fatal(err)
 		}
 		if k < len(streams) && streams[k] != nil {
-			part := product(v.Shape[1:])
+			part := program.Size(v.Shape[1:])
 			e.Items[k], v = streams[k], program.Value{Shape: v.Shape[1:], Data: v.Data[*streams[k]*part:][:part]}
 		}
 		e.Call.In, in = append(e.Call.In, v), append(in, b.Input(k, v.Shape))

@@ -87,7 +87,7 @@ func patternOf(s *search, sees func(v view) bool, m Mistake) string {
 	for _, e := range s.entries {
 		for _, i := range masksOf(e) {
 			st := &e.Program.Steps[i]
-			if len(st.Shape) < 2 || len(key)+product(st.Shape) > mostPattern {
+			if len(st.Shape) < 2 || len(key)+program.Size(st.Shape) > mostPattern {
 				return ""
 			}
 			v, keys := viewOf(s.subject, e, st), st.Shape[len(st.Shape)-1]

@@ -107,7 +107,7 @@ func firstToken(s *search, e *Entry, d *program.Edited) (first int, ok bool) {
 	shape, axis := e.Program.Out.Shape, tokenAxis(s.subject, e)
 	first = shape[axis]
 	for _, i := range left {
-		first = min(first, i/product(shape[axis+1:])%shape[axis])
+		first = min(first, i/program.Size(shape[axis+1:])%shape[axis])
 	}
 	return first, true
 }
@@ -120,8 +120,8 @@ func windowOf(s *search) (window float64, ok bool) {
 	size := 0
 	for _, e := range s.entries {
 		for _, i := range edit.StepsOf(e.Program, program.Mask) {
-			if st := &e.Program.Steps[i]; product(st.Shape) > size {
-				window, size = st.Sight().Window, product(st.Shape)
+			if st := &e.Program.Steps[i]; program.Size(st.Shape) > size {
+				window, size = st.Sight().Window, program.Size(st.Shape)
 			}
 		}
 	}

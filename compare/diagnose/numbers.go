@@ -189,7 +189,7 @@ func literals(s *search) iter.Seq[Mistake] {
 		numbers := t.Numbers()
 		for _, i := range t.Firsts() {
 			st := &t.Steps[i]
-			readers := readersOf(t.Program, i)
+			readers := program.ReadersOf(t.Program, i)
 			if st.Prim != program.Number || slices.Contains(numbers, i) || len(readers) != 1 || t.Steps[readers[0]].Prim != program.Add && t.Steps[readers[0]].Prim != program.Mul {
 				continue
 			}

@@ -66,7 +66,7 @@ func otherParts(s *search) iter.Seq[Mistake] {
 		for _, e := range s.entries {
 			shape := e.Program.Out.Shape
 			for _, i := range e.Left {
-				wrong[i/product(shape[x.axis+1:])%shape[x.axis]] = true
+				wrong[i/program.Size(shape[x.axis+1:])%shape[x.axis]] = true
 			}
 		}
 		var runs []sourceRun

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/program"
 	"github.com/tracediff/tracediff/order/program/edit"
 )
 
@@ -92,7 +93,7 @@ func spotsOf(s *search, shape, offsets []int) []spot {
 	}
 	var all []spot
 	for a, size := range shape {
-		inner := product(shape[a+1:])
+		inner := program.Size(shape[a+1:])
 		var at []int
 		for _, i := range offsets {
 			if k := i / inner % size; !slices.Contains(at, k) {

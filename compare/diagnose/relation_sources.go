@@ -1,6 +1,9 @@
 package diagnose
 
-import "github.com/tracediff/tracediff/order"
+import (
+	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/program"
+)
 
 // rowSources are the rows that the rows of a tensor are equal to, by the row of the tensor.
 type rowSources map[int]rowSource
@@ -56,7 +59,7 @@ func (from rowSources) spots(s *search) Spots {
 
 // index is the index of a row along an axis of a shape. The last axis of the shape is along the row.
 func index(shape []int, axis, row int) int {
-	return row / product(shape[axis+1:len(shape)-1]) % shape[axis]
+	return row / program.Size(shape[axis+1:len(shape)-1]) % shape[axis]
 }
 
 // stays reports whether each index is its own source.

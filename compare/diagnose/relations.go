@@ -292,7 +292,7 @@ const mostSince = 3
 func repeats(e *Entry, axis, index int) int {
 	y, _ := e.Target()
 	shape := e.Program.Out.Shape
-	inner, n := product(shape[axis+1:]), shape[axis]
+	inner, n := program.Size(shape[axis+1:]), shape[axis]
 	for other := range n {
 		same := other != index
 		for at := 0; same && at < len(y); at += n * inner {

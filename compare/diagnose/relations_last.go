@@ -81,7 +81,7 @@ func foreignSlots(x *difference) (slots []int) {
 		wrong, all := make([]int, o.shape[at]), len(o.want)/o.shape[at]
 		for i := range o.want {
 			if wrongElement(o, i) {
-				wrong[i/product(o.shape[at+1:])%o.shape[at]]++
+				wrong[i/program.Size(o.shape[at+1:])%o.shape[at]]++
 			}
 		}
 		var here []int

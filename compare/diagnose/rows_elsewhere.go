@@ -50,10 +50,10 @@ func rowsElsewhere(s *search) iter.Seq[Mistake] {
 func matricesOf(s *subject, own order.Weight) []string {
 	own = listedWeight(s, own)
 	all := []string{own.Name}
-	held := product(own.Shape)
+	held := program.Size(own.Shape)
 	add := func(w order.Weight) {
-		if order.NameOf(own.Name).Path() == order.NameOf(w.Name).Path() && len(w.Shape) == 2 && w.Shape[1] == own.Shape[1] && !slices.Contains(all, w.Name) && held+product(w.Shape) <= mostOfMatrices {
-			all, held = append(all, w.Name), held+product(w.Shape)
+		if order.NameOf(own.Name).Path() == order.NameOf(w.Name).Path() && len(w.Shape) == 2 && w.Shape[1] == own.Shape[1] && !slices.Contains(all, w.Name) && held+program.Size(w.Shape) <= mostOfMatrices {
+			all, held = append(all, w.Name), held+program.Size(w.Shape)
 		}
 	}
 	if p, ok := jointOf(s, own.Name); ok {

@@ -337,7 +337,7 @@ func productsLast(s *search) iter.Seq[Mistake] {
 			}
 			for k := range st.Args {
 				at := edit.Place{Step: t.PlaceOf(i).Step, Arg: 1 - k}
-				if v := t.At(at); t.Steps[v.Step].Prim == program.Number || product(v.Shape) != product(t.Out.Shape) {
+				if v := t.At(at); t.Steps[v.Step].Prim == program.Number || program.Size(v.Shape) != program.Size(t.Out.Shape) {
 					continue
 				}
 				if !yield(Mistake{Kind: "order.product-last", Place: s.site(s.first, i), Of: s.value(s.first, t.At(at)), Edit: placed(at)}) {
@@ -391,10 +391,4 @@ func orders(s *search) iter.Seq[Mistake] {
 }
 
 // elements is the number of elements of the entry.
-func (e *Entry) elements() int {
-	n := 1
-	for _, d := range e.Program.Out.Shape {
-		n *= d
-	}
-	return n
-}
+func (e *Entry) elements() int { return program.Size(e.Program.Out.Shape) }

@@ -96,7 +96,7 @@ func foundSlots(s *subject, e *Entry) []slot {
 			return nil
 		}
 	}
-	inner, outer := product(shape[axis+1:]), product(shape[:axis])
+	inner, outer := program.Size(shape[axis+1:]), program.Size(shape[:axis])
 	holds := func(at int, s slot) bool {
 		for o := range outer {
 			for i := range inner {

@@ -256,7 +256,7 @@ func solvedFrom(e *Entry) solving {
 func valueIn(s *search, d *program.Edited, from solving) ([]float64, error) {
 	p, c := d.Whole(from.call)
 	s.tried++
-	s.m.work += int(float64(p.Time()) * float64(len(from.y)) / float64(max(product(p.Out.Shape), 1)))
+	s.m.work += int(float64(p.Time()) * float64(len(from.y)) / float64(max(program.Size(p.Out.Shape), 1)))
 	v, err := p.Eval(c)
 	return v.Data, err
 }

@@ -83,7 +83,7 @@ func soundModel(t *testing.T, family string, seed int, config map[string]any) *M
 				continue
 			}
 			v := program.Value{Shape: m.List.Size(n, m.Passes)}
-			for k := range product(v.Shape) {
+			for k := range program.Size(v.Shape) {
 				at := m.Passes[pass].Past + k
 				if m.List.At(n).Name == order.InputIDs {
 					at = (7*at + at*at + 3) % m.List.Config.VocabSize

@@ -53,7 +53,7 @@ func byStatistic(s *subject, e *Entry, m Mistake) *program.Edited {
 	}
 	return s.at(e, at, func(ed *edit.Editor, own program.Var) program.Var {
 		x, ok := statisticOf(ed, m.For.Name, read)
-		shape := shapeOfRows(product(x.Shape), own.Shape)
+		shape := shapeOfRows(program.Size(x.Shape), own.Shape)
 		if !ok || shape == nil {
 			return ed.Fail("shapes")
 		}
@@ -75,7 +75,7 @@ func byStatistic(s *subject, e *Entry, m Mistake) *program.Edited {
 // no first axes count the rows.
 func shapeOfRows(rows int, shape []int) []int {
 	for k := range len(shape) + 1 {
-		if product(shape[:k]) == rows {
+		if program.Size(shape[:k]) == rows {
 			return append(slices.Clone(shape[:k]), slices.Repeat([]int{1}, len(shape)-k)...)
 		}
 	}

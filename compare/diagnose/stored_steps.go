@@ -40,7 +40,7 @@ func storedSteps(s *search) iter.Seq[Mistake] {
 
 // operandsOf are the operands that read a step.
 func operandsOf(t *edit.StepIndex, step int) (all []edit.Place) {
-	for _, i := range readersOf(t.Program, step) {
+	for _, i := range program.ReadersOf(t.Program, step) {
 		for a, v := range t.Steps[i].Args {
 			if at := (edit.Place{Step: t.PlaceOf(i).Step, Arg: a}); v.Step == step && !slices.Contains(all, at) {
 				all = append(all, at)

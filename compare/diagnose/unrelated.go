@@ -263,7 +263,7 @@ func (s *search) likeAnother(deviation float64) (bool, error) {
 	layer := order.NameOf(own.Name)
 	for k := range s.m.List.Entries {
 		for _, w := range s.m.List.Entries[k].Weights {
-			if w.Name == own.Name || len(w.Shape) != 2 || product(w.Shape) != product(own.Shape) || order.NameOf(w.Name).Within() && !order.NameOf(w.Name).SameLayer(layer) {
+			if w.Name == own.Name || len(w.Shape) != 2 || program.Size(w.Shape) != program.Size(own.Shape) || order.NameOf(w.Name).Within() && !order.NameOf(w.Name).SameLayer(layer) {
 				continue
 			}
 			rows, err := s.m.Weights(w)

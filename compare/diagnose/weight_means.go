@@ -62,7 +62,7 @@ func wrongRows(s *search, e *Entry, k int) []int {
 		return nil
 	}
 	ids, ok := idsRead(s.subject, e)
-	if !ok || len(ids)*cols != product(p.Out.Shape) {
+	if !ok || len(ids)*cols != program.Size(p.Out.Shape) {
 		return nil
 	}
 	var all []int

@@ -67,10 +67,10 @@ func same(a, b float64) bool { return float32(a) == float32(b) }
 
 // numberTerm is the term of a number, by its use in the formula.
 func numberTerm(s *subject, p *program.Program, step int) Term {
-	readers := readersOf(p, step)
+	readers := program.ReadersOf(p, step)
 	has := func(test func(i int) bool) bool { return slices.ContainsFunc(readers, test) }
 	after := func(i int, prims ...program.Prim) bool {
-		for _, k := range readersOf(p, i) {
+		for _, k := range program.ReadersOf(p, i) {
 			if slices.Contains(prims, p.Steps[k].Prim) {
 				return true
 			}
@@ -107,7 +107,7 @@ func caps(p *program.Program, step int) bool {
 			continue
 		}
 		below := p.Steps[div].Args[1].Step
-		for _, mul := range readersOf(p, i) {
+		for _, mul := range program.ReadersOf(p, i) {
 			if p.Steps[mul].Prim != program.Mul || p.Steps[below].Prim != program.Number {
 				continue
 			}
@@ -120,17 +120,6 @@ func caps(p *program.Program, step int) bool {
 		}
 	}
 	return false
-}
-
-// readersOf lists the steps that read a result.
-func readersOf(p *program.Program, step int) []int {
-	var all []int
-	for i := range p.Steps {
-		if slices.ContainsFunc(p.Steps[i].Args, func(v program.Var) bool { return v.Step == step }) {
-			all = append(all, i)
-		}
-	}
-	return all
 }
 
 // primitive is the term of a function of a program.

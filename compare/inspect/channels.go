@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tracediff/tracediff/compare/measure"
+	"github.com/tracediff/tracediff/internal/container"
 )
 
 // Channels are the indexes of the last axis with the largest root mean square: where a model keeps its massive activations,
@@ -78,7 +79,7 @@ func (c *channels) result(role string, top int) *Channels {
 	r := &Channels{Axis: role, Size: len(c.sums), Median: all[len(all)/2].RMS, Top: all[:min(top, len(all))]}
 	for i := range r.Top {
 		t := &r.Top[i]
-		t.Ratio, t.At = t.RMS/r.Median, unravel(c.sums[t.Index].at, c.shape)
+		t.Ratio, t.At = t.RMS/r.Median, container.Indexes(c.sums[t.Index].at, c.shape)
 	}
 	return r
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tracediff/tracediff/compare/measure"
+	"github.com/tracediff/tracediff/internal/container"
 	"github.com/tracediff/tracediff/internal/floats"
 	"github.com/tracediff/tracediff/order"
 )
@@ -65,7 +66,7 @@ func (x *looker) logits() (*Logits, error) {
 			return nil, optionError(fmt.Errorf("--row %d: %q has %d rows", *x.o.Row, short(x.rec.Key), rows), "rows count from 0, from the last as -1")
 		}
 	}
-	l := &Logits{Row: unravel(int64(at), x.rec.Shape[:last]), Rows: rows}
+	l := &Logits{Row: container.Indexes(int64(at), x.rec.Shape[:last]), Rows: rows}
 	var axes []steps
 	for _, i := range l.Row {
 		axes = append(axes, steps{start: i, step: 1, count: 1})

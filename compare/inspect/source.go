@@ -83,13 +83,3 @@ func masked(x, mask float64) bool { return x <= mask && x >= -math.MaxFloat64 }
 
 // finite reports whether x is a number. Of such numbers statistics are made, unless they are masked.
 func finite(x float64) bool { return math.Abs(x) <= math.MaxFloat64 }
-
-// unravel translates the number of an element to its indexes.
-func unravel(at int64, shape []int) []int {
-	index := make([]int, len(shape))
-	for i := len(shape) - 1; i >= 0; i-- {
-		index[i] = int(at % int64(shape[i]))
-		at /= int64(shape[i])
-	}
-	return index
-}

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/tracediff/tracediff/compare/measure"
+	"github.com/tracediff/tracediff/internal/container"
 	"github.com/tracediff/tracediff/internal/lanes"
 )
 
@@ -103,7 +104,7 @@ func (s *summary) stats() Stats {
 	s.block = tally{}
 	stats := s.all.stats()
 	if stats.Finite > 0 && len(s.shape) > 0 {
-		stats.MinAt, stats.MaxAt = unravel(s.minAt, s.shape), unravel(s.maxAt, s.shape)
+		stats.MinAt, stats.MaxAt = container.Indexes(s.minAt, s.shape), container.Indexes(s.maxAt, s.shape)
 	}
 	return stats
 }

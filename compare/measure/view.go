@@ -6,6 +6,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/container"
 	"github.com/tracediff/tracediff/internal/floats"
 )
 
@@ -100,11 +101,7 @@ func (v View) Values(dst []float64, at int) error {
 
 // Place translates an element of the view to the indexes of its tensor.
 func (v View) Place(at int64) []int {
-	index := make([]int, len(v.Shape))
-	for i := len(index) - 1; i >= 0; i-- {
-		index[i] = int(at % int64(v.Shape[i]))
-		at /= int64(v.Shape[i])
-	}
+	index := container.Indexes(at, v.Shape)
 	if v.of != nil {
 		index[v.of.Axis] = v.of.Rows[index[v.of.Axis]]
 	}

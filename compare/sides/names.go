@@ -60,22 +60,6 @@ func (n Names) Shapes(l, r []int) string {
 	return detail
 }
 
-// Count is a number of things in words.
-func Count(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
-}
-
-// CountOf returns a number and a noun: one is the singular of the noun, many the plural.
-func CountOf(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
-}
-
 // Choice is how a scope chooses entries, in words.
 func Choice(s capture.Scope) string {
 	var parts []string

@@ -68,7 +68,4 @@ func TestNames(t *testing.T) {
 	if text := parity.Pair("1", "2"); text != "local 1, reference 2" {
 		t.Errorf("%q", text)
 	}
-	if one, two := sides.Count(1, "layer"), sides.Count(2, "layer"); one != "1 layer" || two != "2 layers" {
-		t.Errorf("%q, %q", one, two)
-	}
 }

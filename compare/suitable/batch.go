@@ -7,6 +7,7 @@ import (
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/sides"
+	"github.com/tracediff/tracediff/internal/amount"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -80,9 +81,9 @@ func paddedBeside(traces [2]*capture.Trace, o Options) (side int, why string, er
 	other := sides.NamesOf(o.Mode)[1-side].Trace
 	switch {
 	case slices.Equal(long[more:], short) && has(long[:more], short[0]):
-		return side, fmt.Sprintf("it begins with %s of id %d, and the rest equals %s", sides.Count(more, "token"), long[0], other), nil
+		return side, fmt.Sprintf("it begins with %s of id %d, and the rest equals %s", amount.Of(more, "token"), long[0], other), nil
 	case slices.Equal(long[:len(short)], short) && has(long[len(short):], short[len(short)-1]):
-		return side, fmt.Sprintf("it ends with %s of id %d, and the rest equals %s", sides.Count(more, "token"), long[len(long)-1], other), nil
+		return side, fmt.Sprintf("it ends with %s of id %d, and the rest equals %s", amount.Of(more, "token"), long[len(long)-1], other), nil
 	}
 	return 0, "", nil
 }

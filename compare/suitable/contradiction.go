@@ -10,6 +10,7 @@ import (
 	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/compare/sides"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/amount"
 	"github.com/tracediff/tracediff/order"
 	"github.com/tracediff/tracediff/order/op"
 )
@@ -59,7 +60,7 @@ func contradiction(name string, t *capture.Trace, whole *order.List) error {
 func layerTooMany(t *capture.Trace, list *order.List) (string, error) {
 	for _, r := range t.Records() {
 		if order.NameOf(r.Name).Layer() >= list.Config.NumLayers {
-			return fmt.Sprintf("the configuration has %s, 0 to %d, but there is a tensor %q", sides.Count(list.Config.NumLayers, "layer"), list.Config.NumLayers-1, r.Key), nil
+			return fmt.Sprintf("the configuration has %s, 0 to %d, but there is a tensor %q", amount.Of(list.Config.NumLayers, "layer"), list.Config.NumLayers-1, r.Key), nil
 		}
 	}
 	return "", nil

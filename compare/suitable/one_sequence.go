@@ -11,6 +11,7 @@ import (
 	"github.com/tracediff/tracediff/compare/keyorder"
 	"github.com/tracediff/tracediff/compare/measure"
 	"github.com/tracediff/tracediff/compare/sides"
+	"github.com/tracediff/tracediff/internal/amount"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -133,7 +134,7 @@ func hiddenTokens(t *capture.Trace, _ *order.List, pass int) (string, error) {
 	if hidden == 0 || hidden == len(v.Data) {
 		return "", nil
 	}
-	return fmt.Sprintf("%s is 0 for %d of %s", r.Key, hidden, sides.Count(len(v.Data), "token")), nil
+	return fmt.Sprintf("%s is 0 for %d of %s", r.Key, hidden, amount.Of(len(v.Data), "token")), nil
 }
 
 // restartedPositions finds positions that were made from an attention mask: all padding in front has the same position, and the text counts
@@ -158,7 +159,7 @@ func restartedPositions(t *capture.Trace, _ *order.List, pass int) (string, erro
 			return "", nil
 		}
 	}
-	return fmt.Sprintf("%s is %d for the first %s, and then counts from 0", capture.Key(pass, order.PositionIDs, 0), at[0], sides.Count(start, "token")), nil
+	return fmt.Sprintf("%s is %d for the first %s, and then counts from 0", capture.Key(pass, order.PositionIDs, 0), at[0], amount.Of(start, "token")), nil
 }
 
 // maskedEnds finds a mask of a first pass that hides several tokens at one end of the row, of one id, from every query, their own too.

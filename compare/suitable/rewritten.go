@@ -6,6 +6,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/compare/sides"
 	"github.com/tracediff/tracediff/hooks"
+	"github.com/tracediff/tracediff/internal/amount"
 	"github.com/tracediff/tracediff/order"
 )
 
@@ -22,7 +23,7 @@ func rewritten(name string, t *capture.Trace, list *order.List) error {
 	what := ""
 	switch {
 	case disorder != "" && sorted:
-		what = fmt.Sprintf("%s was written again by another program: its %s are %s", name, sides.Count(len(t.Records()), "tensor"), words)
+		what = fmt.Sprintf("%s was written again by another program: its %s are %s", name, amount.Of(len(t.Records()), "tensor"), words)
 		if stored != 0 {
 			what += fmt.Sprintf(", and they are %s, not %s", stored, d)
 		}

@@ -8,11 +8,14 @@ import (
 )
 
 // Of is "1 error", "2 errors".
-func Of(n int, noun string) string {
+func Of(n int, noun string) string { return Count(n, noun, noun+"s") }
+
+// Count is a number with its noun, in one form or the other.
+func Count(n int, one, many string) string {
 	if n == 1 {
-		return "1 " + noun
+		return "1 " + one
 	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 // Some are the first of many names, and how many there are more: "a, b and 3 more".

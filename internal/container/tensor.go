@@ -132,3 +132,13 @@ func (t *Tensor) readFull(p []byte, off int64) error {
 	}
 	return err
 }
+
+// Indexes are those of an element of a tensor of this shape, by the number of the element.
+func Indexes(number int64, shape []int) []int {
+	at := make([]int, len(shape))
+	for i := len(shape) - 1; i >= 0; i-- {
+		at[i] = int(number % int64(shape[i]))
+		number /= int64(shape[i])
+	}
+	return at
+}

@@ -8,6 +8,7 @@ package program
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -51,6 +52,17 @@ type Program struct {
 	stages []stage
 	whole  []bool  // by step: its result is read outside of its stage; nil for each
 	floors []floor // by step: what its values are not below
+}
+
+// ReadersOf lists the steps that read the result of a step.
+func ReadersOf(p *Program, step int) []int {
+	var all []int
+	for i := range p.Steps {
+		if slices.ContainsFunc(p.Steps[i].Args, func(v Var) bool { return v.Step == step }) {
+			all = append(all, i)
+		}
+	}
+	return all
 }
 
 // Own are the program's own choices: transformers'.

@@ -193,17 +193,7 @@ func Differ(a, b Block) (string, error) {
 	if unequal == 0 {
 		return "", nil
 	}
-	return fmt.Sprintf("%d of %d elements, first at %v", unequal, elements, indexes(first, a.Shape)), nil
-}
-
-// indexes are those of an element of a tensor of some shape, by its number.
-func indexes(number int64, shape []int) []int {
-	at := make([]int, len(shape))
-	for i := len(shape) - 1; i >= 0; i-- {
-		at[i] = int(number % int64(shape[i]))
-		number /= int64(shape[i])
-	}
-	return at
+	return fmt.Sprintf("%d of %d elements, first at %v", unequal, elements, container.Indexes(first, a.Shape)), nil
 }
 
 // EveryNth is the first block of each run of n.

@@ -14,7 +14,6 @@ import (
 	"unicode"
 
 	"github.com/tracediff/tracediff/compare"
-	"github.com/tracediff/tracediff/compare/sides"
 	"github.com/tracediff/tracediff/internal/amount"
 )
 
@@ -246,7 +245,7 @@ func Clean(s string) string {
 }
 
 // count is a number with its noun, in one form or the other.
-func count(n int, one, many string) string { return sides.CountOf(n, one, many) }
+func count(n int, one, many string) string { return amount.Count(n, one, many) }
 
 // More is how many there are beyond those that are named.
 func More(n int) string { return fmt.Sprintf("%d more", n) }

@@ -34,7 +34,7 @@ func ReadRounded(e *edit.Editor, step int, some func(reader *program.Step) bool)
 func Through(p *program.Program, step int) []int {
 	var all []int
 	for at := step; ; {
-		readers := readingSteps(p, at)
+		readers := program.ReadersOf(p, at)
 		switch {
 		case len(readers) > 1:
 			return all
@@ -44,17 +44,6 @@ func Through(p *program.Program, step int) []int {
 		at = readers[0]
 		all = append(all, at)
 	}
-}
-
-// readingSteps are the steps that read the result of a step.
-func readingSteps(p *program.Program, step int) []int {
-	var all []int
-	for i := range p.Steps {
-		if slices.ContainsFunc(p.Steps[i].Args, func(a program.Var) bool { return a.Step == step }) {
-			all = append(all, i)
-		}
-	}
-	return all
 }
 
 // ReadRoundedThrough is ReadRounded for steps that read the result through intermediate steps. The intermediate steps

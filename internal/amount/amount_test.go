@@ -19,3 +19,14 @@ func TestParseBytes(t *testing.T) {
 		}
 	}
 }
+
+// A number stands with its noun in the form that fits.
+func TestCount(t *testing.T) {
+	for text, want := range map[string]string{
+		amount.Of(1, "layer"): "1 layer", amount.Of(2, "layer"): "2 layers", amount.Count(1, "entry", "entries"): "1 entry", amount.Count(0, "entry", "entries"): "0 entries",
+	} {
+		if text != want {
+			t.Errorf("%q, want %q", text, want)
+		}
+	}
+}
