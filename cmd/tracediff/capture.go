@@ -65,7 +65,7 @@ func noArguments(c *cli.Context) error {
 }
 
 func captureSides(c *cli.Context, s settings.Settings, side string, memory int64) error {
-	if side != "both" && side != "local" && side != "reference" {
+	if !slices.Contains(choices["side"], side) {
 		return hint.Add(fmt.Errorf("--side is %q, want local, reference or both", side), "local is your port, reference is the side that your port is compared with, both is the default")
 	}
 	e := env(c, nil)

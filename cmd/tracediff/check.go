@@ -64,9 +64,8 @@ func checkTrace(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	format := c.String("format")
-	if format != "text" && format != "json" {
-		return hint.Add(fmt.Errorf("--format is %q", format), "want text or json")
+	if err := checkValue(c, "format"); err != nil {
+		return err
 	}
 	out, err := checkReports(c)
 	if err != nil {

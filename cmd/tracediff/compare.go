@@ -203,24 +203,24 @@ func fileSettings(c *cli.Context, next string) (settings.Settings, error) {
 
 // colors returns the style for the writer of the report, which may differ from standard output.
 func colors(c *cli.Context) (text.Style, error) {
+	on, err := inColour(c)
+	return text.NewStyle(on), err
+}
+
+// inColour reports whether the output has colours.
+func inColour(c *cli.Context) (bool, error) {
+	if err := checkValue(c, "color"); err != nil {
+		return false, err
+	}
 	var f *os.File
 	out, ok := c.App.Writer.(*output)
 	if ok {
 		f, ok = out.Writer.(*os.File)
 	}
-	on, err := coloured(c.String("color"), ok && isatty.IsTerminal(f.Fd()), os.Getenv)
-	return text.NewStyle(on), err
+	return coloured(c.String("color"), ok && isatty.IsTerminal(f.Fd()), os.Getenv), nil
 }
 
 // coloured decides by --color; auto depends on whether a terminal reads the output, on NO_COLOR and on TERM.
-func coloured(when string, terminal bool, env func(string) string) (bool, error) {
-	switch when {
-	case "always":
-		return true, nil
-	case "never":
-		return false, nil
-	case "auto":
-		return terminal && env("NO_COLOR") == "" && env("TERM") != "dumb", nil
-	}
-	return false, fmt.Errorf("--color is %q, want auto, always or never", when)
+func coloured(when string, terminal bool, env func(string) string) bool {
+	return when == "always" || when == "auto" && terminal && env("NO_COLOR") == "" && env("TERM") != "dumb"
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -59,19 +60,12 @@ func keepToMemory(c *cli.Context) (int64, error) {
 
 // isolateOptions reads the flags, and limits the memory of the process.
 func isolateOptions(c *cli.Context) (o isolate.Options, err error) {
-	switch o.Arithmetic = isolate.Engines(c.String("arithmetic")); o.Arithmetic {
-	case isolate.Auto, isolate.Strict:
-	case "free", "float16":
+	o.Arithmetic, o.Rigorous = isolate.Engines(c.String("arithmetic")), c.String("bound") == "rigorous"
+	if o.Arithmetic == "free" || o.Arithmetic == "float16" {
 		return o, hint.Add(fmt.Errorf("--arithmetic %s no longer exists", o.Arithmetic), "leave it out: auto finds how an engine rounds, float16 tables and stores too")
-	default:
-		return o, hint.Add(fmt.Errorf("--arithmetic is %q", o.Arithmetic), "want auto or strict")
 	}
-	switch bound := c.String("bound"); bound {
-	case "probabilistic":
-	case "rigorous":
-		o.Rigorous = true
-	default:
-		return o, hint.Add(fmt.Errorf("--bound is %q", bound), "want probabilistic or rigorous")
+	if err := cmp.Or(checkValue(c, "arithmetic"), checkValue(c, "bound")); err != nil {
+		return o, err
 	}
 	if o.Room, err = keepToMemory(c); err != nil {
 		return o, err

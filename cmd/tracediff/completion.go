@@ -59,19 +59,6 @@ type completedFlag struct {
 	values      []string // nil for files
 }
 
-// flagValues are the values of flags with a fixed set of values.
-var flagValues = map[string][]string{
-	"dtype": {"auto", "float32", "bfloat16", "float16"}, "level": {"1", "2", "3"}, "side": {"both", "local", "reference"},
-	"local": {"go", "exec:"}, "reference": {"auto", "go", "hf", "exec:"}, "color": {"auto", "always", "never"},
-	"arithmetic": {"auto", "strict"}, "bound": {"probabilistic", "rigorous"},
-}
-
-// formatValues differ by command.
-var formatValues = map[string][]string{
-	"compare": {"text", "json", "jsonl", "junit", "sarif"}, "gate": {"text", "json", "jsonl", "junit", "sarif"}, "merge": {"text", "json", "jsonl", "junit", "sarif"},
-	"order": {"table", "json", "text"}, "doctor": {"text", "json"}, "inspect": {"text", "json"}, "check": {"text", "json"}, "weights": {"text", "json", "junit", "html"},
-}
-
 // completions are the commands of the program, from their definitions.
 func completions(app *cli.App) []completed {
 	var list []completed
@@ -90,25 +77,18 @@ func completions(app *cli.App) []completed {
 		}
 		for _, f := range c.Flags {
 			name := f.Names()[0]
-			if name == "help" { // added by the package to the running command
+			if name == "help" || c.Name == watchName && slices.Contains(notOfWatch, name) { // help is added by the package to the running command
 				continue
 			}
 			doc, _ := f.(cli.DocGenerationFlag)
 			one.flags = append(one.flags, completedFlag{
-				name: name, usage: strings.ReplaceAll(doc.GetUsage(), "`", ""), takes: doc.TakesValue(), values: valuesOf(c.Name, name),
+				name: name, usage: strings.ReplaceAll(doc.GetUsage(), "`", ""), takes: doc.TakesValue(), values: choicesOf(c.Name, name),
 			})
 		}
 		one.flags = append(one.flags, completedFlag{name: "help", usage: "show what the command does, with examples"})
 		list = append(list, one)
 	}
 	return list
-}
-
-func valuesOf(command, flag string) []string {
-	if flag == "format" {
-		return formatValues[command]
-	}
-	return flagValues[flag]
 }
 
 // bashScript completes by the first word, which is the command, and by the word before the current word.

@@ -40,15 +40,14 @@ Example:
 			if c.NArg() != 2 {
 				return hint.Add(fmt.Errorf("diff-program takes two programs, not %s", amount.Of(c.NArg(), "argument")), "tracediff diff-program A.program.json B.program.json")
 			}
-			format := c.String("format")
-			if format != "text" && format != "json" {
-				return fmt.Errorf("--format is %q, want text or json", format)
+			if err := checkValue(c, "format"); err != nil {
+				return err
 			}
 			r, err := orders.DiffPrograms(c.Args().Get(0), c.Args().Get(1), c.String("map"))
 			if err != nil {
 				return err
 			}
-			if format == "json" {
+			if c.String("format") == "json" {
 				err = json.NewEncoder(c.App.Writer).Encode(r)
 			} else {
 				err = printPrograms(c.App.Writer, c.Args().Slice(), r)

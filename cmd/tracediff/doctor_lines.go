@@ -1,15 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/fatih/color"
-	"github.com/mattn/go-isatty"
 	"github.com/urfave/cli/v2"
 
 	"github.com/tracediff/tracediff/internal/amount"
@@ -19,22 +18,14 @@ import (
 
 // linePrinter returns the function that prints lines in the format of --format, and in colour where --color allows it.
 func linePrinter(c *cli.Context) (func(io.Writer, []health.Line) error, error) {
-	var f *os.File
-	out, ok := c.App.Writer.(*output)
-	if ok {
-		f, ok = out.Writer.(*os.File)
-	}
-	on, err := coloured(c.String("color"), ok && isatty.IsTerminal(f.Fd()), os.Getenv)
-	if err != nil {
+	on, err := inColour(c)
+	if err := cmp.Or(err, checkValue(c, "format")); err != nil {
 		return nil, err
 	}
-	switch c.String("format") {
-	case "text":
-		return func(w io.Writer, lines []health.Line) error { return printLines(w, lines, on) }, nil
-	case "json":
+	if c.String("format") == "json" {
 		return printLinesJSON, nil
 	}
-	return nil, fmt.Errorf("--format is %q, want text or json", c.String("format"))
+	return func(w io.Writer, lines []health.Line) error { return printLines(w, lines, on) }, nil
 }
 
 // tally counts lines by status.

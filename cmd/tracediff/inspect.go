@@ -154,9 +154,10 @@ func inspectOptions(c *cli.Context) (inspect.Options, error) {
 			*into = &n
 		}
 	}
-	switch format := c.String("format"); {
-	case format != "text" && format != "json":
-		return o, fmt.Errorf("--format is %q, want text or json", format)
+	if err := checkValue(c, "format"); err != nil {
+		return o, err
+	}
+	switch {
 	case o.Top < 1:
 		return o, fmt.Errorf("--top is %d, want at least 1", o.Top)
 	case c.IsSet("slice") && o.Slice == "":

@@ -63,9 +63,13 @@ func printOrder(c *cli.Context) error {
 	if err != nil {
 		return hint.Add(fmt.Errorf("--layers: %w", err), rangesHint)
 	}
-	level := c.Int("level")
-	if level < 1 || level > 3 {
-		return fmt.Errorf("--level is %d, want 1, 2 or 3", level)
+	if err := checkValue(c, "format"); err != nil {
+		return err
+	}
+	level, s := c.Int("level"), settings.Defaults()
+	s.Scope.Level = level
+	if err := s.Check(); err != nil {
+		return err
 	}
 	switch {
 	case c.Bool("record"):
@@ -158,10 +162,8 @@ func printList(c *cli.Context, list *order.List) error {
 		}
 		_, err := fmt.Fprintln(c.App.Writer, strings.Join(names, "\n"))
 		return err
-	case "table":
-		return orderTable(c.App.Writer, list)
 	}
-	return fmt.Errorf("--format is %q, want table, json or text", c.String("format"))
+	return orderTable(c.App.Writer, list)
 }
 
 func orderTable(w io.Writer, list *order.List) error {

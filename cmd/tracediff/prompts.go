@@ -48,10 +48,11 @@ Examples:
 }
 
 func printPrompts(c *cli.Context) error {
-	format, most := c.String("format"), c.Int("max-tokens")
+	most := c.Int("max-tokens")
+	if err := checkValue(c, "format"); err != nil {
+		return err
+	}
 	switch {
-	case format != "text" && format != "json":
-		return hint.Add(fmt.Errorf("--format is %q", format), "want text or json")
 	case most < 1:
 		return hint.Add(fmt.Errorf("--max-tokens is %d", most), "want 1 or more")
 	case c.IsSet("model") && c.String("model") == "":
@@ -59,11 +60,14 @@ func printPrompts(c *cli.Context) error {
 	}
 	s := settings.Defaults()
 	s.Model, s.DType = c.String("model"), c.String("dtype")
+	if err := s.Check(); err != nil {
+		return err
+	}
 	p, err := ci.Prompts(c.Context, env(c, nil), s, most)
 	if err != nil {
 		return err
 	}
-	if format == "json" {
+	if c.String("format") == "json" {
 		err = report.PromptsJSON(c.App.Writer, version(), p)
 	} else {
 		err = text.Prompts(c.App.Writer, p, s.Model, text.NewStyle(false))

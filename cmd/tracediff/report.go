@@ -50,8 +50,6 @@ var formats = map[string]func(io.Writer, *words.Report, text.Style) error{
 // htmlFormat is the format with pictures.
 const htmlFormat = "html"
 
-const formatHint = "want text, json, jsonl, junit, sarif or html"
-
 // outputs are the places for a result: standard output in one format, and any number of files.
 type outputs struct {
 	format string
@@ -83,8 +81,8 @@ func readOutputs(c *cli.Context) (*outputs, error) {
 	if err := o.view(c); err != nil {
 		return nil, err
 	}
-	if formats[o.format] == nil {
-		return nil, hint.Add(fmt.Errorf("--format is %q", o.format), formatHint)
+	if err := checkValue(c, "format"); err != nil {
+		return nil, err
 	}
 	known := func(format string) bool { return formats[format] != nil }
 	if err := o.read(c, known, "such as junit=out.xml; a format is text, json, jsonl, junit, sarif, html or github"); err != nil {

@@ -50,7 +50,7 @@ Examples:
 			fusedFlag(),
 			&cli.BoolFlag{Name: "strict-dtype", Category: catCompare, Usage: "treat every difference in dtype as a mismatch"}),
 		Action: func(c *cli.Context) error {
-			for _, name := range []string{"format", "table", "verbose", "debug"} {
+			for _, name := range notOfWatch {
 				if c.IsSet(name) {
 					return hint.Add(fmt.Errorf("--%s does not apply to watch, which shows one screen", name), "--report FORMAT=FILE writes a whole report of each comparison")
 				}
@@ -68,6 +68,9 @@ Examples:
 		},
 	}
 }
+
+// notOfWatch are flags of other comparisons: watch shows one screen.
+var notOfWatch = []string{"format", "table", "verbose", "debug"}
 
 // watching is the state of a watch.
 type watching struct {

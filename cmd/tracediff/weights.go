@@ -59,8 +59,6 @@ var weightFormats = map[string]func(io.Writer, *compared.Result, text.Style) err
 	},
 }
 
-const weightFormatHint = "want text, json, junit or html"
-
 func compareWeights(c *cli.Context) error {
 	if c.NArg() != 1 {
 		return hint.Add(fmt.Errorf("weights takes one checkpoint, not %d arguments", c.NArg()), "tracediff weights LOCAL --model DIR")
@@ -75,9 +73,8 @@ func compareWeights(c *cli.Context) error {
 	if c.Bool("quiet") {
 		style = style.WithView(text.VerdictOnly)
 	}
-	write := weightFormats[c.String("format")]
-	if write == nil {
-		return hint.Add(fmt.Errorf("--format is %q", c.String("format")), weightFormatHint)
+	if err := checkValue(c, "format"); err != nil {
+		return err
 	}
 	out := &outputs{format: c.String("format"), plain: text.NewStyle(false)}
 	known := func(format string) bool { return weightFormats[format] != nil }
@@ -85,7 +82,7 @@ func compareWeights(c *cli.Context) error {
 		return err
 	}
 	if out.github {
-		return hint.Add(fmt.Errorf("--report is %q", githubFormat), weightFormatHint)
+		return hint.Add(fmt.Errorf("--report is %q", githubFormat), "want text, json, junit or html")
 	}
 	if err := out.spare(tracefolder.ModelFiles(c.Args().First())...); err != nil {
 		return err
@@ -101,7 +98,7 @@ func compareWeights(c *cli.Context) error {
 	if err := out.writeEach(c, func(w io.Writer, format string) error { return weightFormats[format](w, r, out.plain) }); err != nil {
 		return err
 	}
-	if err := write(c.App.Writer, r, style); err != nil {
+	if err := weightFormats[out.format](c.App.Writer, r, style); err != nil {
 		return err
 	}
 	if !r.Right() {

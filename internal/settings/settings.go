@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"slices"
 
 	"github.com/tracediff/tracediff/capture"
 	"github.com/tracediff/tracediff/capture/mapping"
@@ -80,6 +81,9 @@ func (s *Settings) Check() error {
 	return s.Reference.check("reference")
 }
 
+// DTypes are the values of --dtype.
+var DTypes = []string{"auto", "float32", "bfloat16", "float16"}
+
 // ComputedIn resolves auto to what the checkpoint declares, float32 where it declares nothing.
 func (s *Settings) ComputedIn(declared string) (hooks.DType, error) {
 	name := s.DType
@@ -88,8 +92,7 @@ func (s *Settings) ComputedIn(declared string) (hooks.DType, error) {
 			name = "float32"
 		}
 	}
-	switch name {
-	case "float32", "bfloat16", "float16":
+	if slices.Contains(DTypes[1:], name) {
 		return hooks.ParseDType(name)
 	}
 	if s.DType == "auto" {

@@ -34,6 +34,12 @@ var SideKinds = map[string][]string{
 	"reference": {KindGo, KindHF, KindFile, KindExec},
 }
 
+// Keywords are the words that --local or --reference takes in place of a file; exec: begins one.
+func Keywords(flag string) []string {
+	kinds := SideKinds[flag]
+	return slices.Concat([]string{"auto"}, kinds[:len(kinds)-2], []string{ExecPrefix})
+}
+
 // ExecPrefix begins a source that is a command.
 const ExecPrefix = "exec:"
 
@@ -62,7 +68,7 @@ func ParseSource(flag, value string) (Source, error) {
 		if !errors.Is(err, fs.ErrNotExist) {
 			return Source{}, fmt.Errorf("--%s: %w", flag, err)
 		}
-		words := slices.DeleteFunc(slices.Clone(kinds), func(k string) bool { return k == KindFile || k == KindExec })
+		words := kinds[:len(kinds)-2] // without file and exec
 		return Source{}, hint.Add(fmt.Errorf("--%s is %q, and there is no file with this name", flag, value),
 			fmt.Sprintf("--%s wants a trace file, as tracediff capture and python -m tracediff.hf write them, or %s, or exec:COMMAND", flag, strings.Join(words, " or ")))
 	}
