@@ -23,7 +23,7 @@ type Asked struct {
 	StrictDType   bool     // every difference of dtype is a mismatch
 	Fused         []string // modules of the local side, or patterns of modules, with a fused attention kernel
 	LevelTyped    bool     // the level was asked for: a reference that has less is incomplete
-	Keep          bool     // the settings become those of the last capture
+	Keep          bool     // the settings and the traces become those of the last capture; else the traces go to [tracefolder.GateFolder]
 
 	Observe func(compare.Pair) error // is shown each pair of tensors, see [compare.Options]; nil: nothing is shown
 

@@ -31,6 +31,9 @@ func Compare(ctx context.Context, e *settings.Env, s settings.Settings, a Asked)
 		return nil, err
 	}
 	defer j.Close()
+	if !a.Keep {
+		j.Own = tracefolder.GateFolder
+	}
 	var mistaken *order.Config
 	if a.Mistake != nil {
 		own := *j.Order.List.Config

@@ -34,7 +34,7 @@ func captureLocal(ctx context.Context, e *settings.Env, j *job.Job, computes *or
 	}
 	// The lock is held until the trace is open, or another run could replace the file first. An open trace survives
 	// a replacement.
-	release, err := tracefolder.LockSide(j.Dir, "local")
+	release, err := tracefolder.LockSide(j.Traces(), "local")
 	if err != nil {
 		return nil, nil, err
 	}

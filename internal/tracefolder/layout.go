@@ -35,7 +35,7 @@ var layout = []struct {
 	kind string
 	path *regexp.Regexp
 }{
-	{FileTraces, regexp.MustCompile(`^(local|reference)\.(safetensors|program\.json)$`)},
+	{FileTraces, regexp.MustCompile(`^(gate/)?(local|reference)\.(safetensors|program\.json)$`)},
 	{FileStored, regexp.MustCompile(`^references/[0-9a-f]{16}(\.safetensors|\.json|\.floor\.json|\.program\.json)$`)},
 	{FileStored, regexp.MustCompile(`^floors/[0-9a-f]{16}\.json$`)},
 	{FileStored, regexp.MustCompile(`^tokens/[0-9a-f]{16}\.json$`)},
@@ -44,14 +44,14 @@ var layout = []struct {
 	{FileDigests, regexp.MustCompile(`^digests\.json$`)},
 	{FileLast, regexp.MustCompile(`^last-compare\.json$`)},
 	{FileSettings, regexp.MustCompile(`^settings\.json$`)},
-	{FileLeft, regexp.MustCompile(`^(local|reference)\.(lock|safetensors\.(part|part\.new|lock))$`)},
+	{FileLeft, regexp.MustCompile(`^(gate/)?(local|reference)\.(lock|safetensors\.(part|part\.new|lock))$`)},
 	{FileLeft, regexp.MustCompile(`(?s)^exec/(local|reference)-[0-9]+(\.lock|/.+)$`)}, // whatever a command left in its own folder
-	{FileLeft, regexp.MustCompile(`^(settings\.json|last-compare\.json|digests\.json|order\.json|names\.txt|reference\.safetensors)-[0-9]+\.part$`)},
+	{FileLeft, regexp.MustCompile(`^(settings\.json|last-compare\.json|digests\.json|order\.json|names\.txt|(gate/)?reference\.safetensors)-[0-9]+\.part$`)},
 	{FileLeft, regexp.MustCompile(`^references/[0-9a-f]{16}\.(lock|[0-9a-z]{26}\.new\.(safetensors(\.part|\.part\.new|\.lock)?|program\.json(\.part)?))$`)},
 	{FileLeft, regexp.MustCompile(`^(references|floors)/floor-[0-9]+\.tmp(\.lock|/([01]\.safetensors(\.part|\.part\.new|\.lock)?|floor\.json))$`)},
 	{FileLeft, regexp.MustCompile(`^(references/[0-9a-f]{16}(\.floor)?|floors/[0-9a-f]{16}|tokens/[0-9a-f]{16})\.json-[0-9]+\.part$`)},
 	{FileLeft, regexp.MustCompile(`^ports/new-[0-9]+\.tmp(\.lock|/((steps/)?(config\.json|model\.safetensors)|port\.json))$`)},
-	{FileLeft, regexp.MustCompile(`^(local|reference)\.program\.json-[0-9]+\.part$`)},
+	{FileLeft, regexp.MustCompile(`^(gate/)?(local|reference)\.program\.json-[0-9]+\.part$`)},
 	{FileLeft, regexp.MustCompile(`^references/[0-9a-f]{16}\.[0-9a-z]{26}\.new\.program\.json-[0-9]+\.part$`)},
 }
 
@@ -126,6 +126,9 @@ func ModelFiles(dirs ...string) []string {
 	}
 	return paths
 }
+
+// GateFolder, in a folder of traces, has the traces of both sides by tracediff.toml, of the last prompt: those beside it are of the last capture.
+const GateFolder = "gate"
 
 // TracePath is where a side's trace is kept in a folder of traces.
 func TracePath(dir, side string) string { return filepath.Join(dir, side+".safetensors") }

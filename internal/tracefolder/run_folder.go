@@ -109,11 +109,11 @@ func removeLeft(dir, parent string, given []string) error {
 
 // unfinished matches the unfinished traces in a folder of traces. The groups are the path of the finished trace, on
 // which a run holds its lock.
-var unfinished = regexp.MustCompile(`^((?:local|reference)\.safetensors)\.part(?:\.new)?$|^(references/[0-9a-f]{16}\.[0-9a-z]{26}\.new\.safetensors)(?:\.part(?:\.new)?)?$`)
+var unfinished = regexp.MustCompile(`^((?:gate/)?(?:local|reference)\.safetensors)\.part(?:\.new)?$|^(references/[0-9a-f]{16}\.[0-9a-z]{26}\.new\.safetensors)(?:\.part(?:\.new)?)?$`)
 
 // removeUnfinished removes the unfinished traces without a running writer. Given files are kept.
 func removeUnfinished(dir string, given []string) (err error) {
-	for _, below := range []string{"", "references/"} {
+	for _, below := range []string{"", GateFolder + "/", "references/"} {
 		entries, problem := os.ReadDir(filepath.Join(dir, below))
 		if problem != nil && !errors.Is(problem, fs.ErrNotExist) {
 			err = hint.Also(err, problem)

@@ -13,7 +13,7 @@ import (
 // is linked, or copied if the file system has no links. A trace that was given stays where it is. It returns the path.
 func (c chooser) putBeside(f *Found) (string, error) {
 	to := c.job.Path("reference")
-	release, err := tracefolder.LockSide(c.job.Dir, "reference")
+	release, err := tracefolder.LockSide(c.job.Traces(), "reference")
 	if err != nil {
 		return "", err
 	}

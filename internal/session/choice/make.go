@@ -63,7 +63,7 @@ func (c chooser) make(ctx context.Context, r reference.Runner) (*Found, error) {
 // unstored uses a command's trace as it is.
 func (c chooser) unstored(ctx context.Context, path string, why error) (*Found, error) {
 	fmt.Fprintf(c.env.Notes, "note: %v; it is used as it is\n", why)
-	release, err := tracefolder.LockSide(c.job.Dir, "reference")
+	release, err := tracefolder.LockSide(c.job.Traces(), "reference")
 	if err != nil {
 		return nil, err
 	}
@@ -193,7 +193,7 @@ func (c chooser) walk(scope capture.Scope) reference.Job {
 // store, so stopped moves it to the usual place of the reference, next to the local trace.
 func (c chooser) stopped(path string) error {
 	kept := c.job.Path("reference") + capture.Suffix
-	release, err := tracefolder.LockSide(c.job.Dir, "reference")
+	release, err := tracefolder.LockSide(c.job.Traces(), "reference")
 	if err == nil {
 		defer release()
 		err = os.Rename(path+capture.Suffix, kept)

@@ -26,6 +26,7 @@ import (
 type Job struct {
 	Settings settings.Settings
 	Dir      string // where traces are kept
+	Own      string // the folder in Dir for the traces of both sides; empty: they replace those of the last capture
 	Model    Model
 	Input    Input
 	Order    Order
@@ -109,7 +110,10 @@ func (j *Job) Wanted(runner string) reference.Wanted {
 }
 
 // Path is where a side's trace is kept.
-func (j *Job) Path(side string) string { return tracefolder.TracePath(j.Dir, side) }
+func (j *Job) Path(side string) string { return tracefolder.TracePath(j.Traces(), side) }
+
+// Traces is the folder of both sides' traces.
+func (j *Job) Traces() string { return filepath.Join(j.Dir, j.Own) }
 
 // DataBytes is about how much data of a scope there will be; 1 where that is not known.
 func (j *Job) DataBytes(scope capture.Scope) float64 {
