@@ -155,7 +155,11 @@ func (j *Job) Save() error {
 
 // ShowInput prints the model and the ids with their texts.
 func (j *Job) ShowInput(w io.Writer) {
-	fmt.Fprintf(w, "model: %s, %s\n", j.Model.Checkpoint.Name(), j.Model.DType)
+	from := ""
+	if j.Settings.Model == "" {
+		from = " (built in)"
+	}
+	fmt.Fprintf(w, "model: %s%s, %s\n", j.Model.Checkpoint.Name(), from, j.Model.DType)
 	for n, ids := range j.Input.Passes {
 		var b strings.Builder
 		for _, id := range ids {
