@@ -173,6 +173,8 @@ var failing = []struct {
 	{"init,a,b", `init takes one file`, "init FILE"},
 	{"init,notes.txt", `notes.txt: it exists already`, "name another file"},
 	{"init,notes.txt/a", `notes.txt/a: `, "."},
+	{"diff-program,nowhere,notes.txt", `reading the program: nowhere: no such file or directory$`, "check the path; python -m tracediff.hf --program records one"},
+	{"accept,notes.txt", `notes.txt is not a JSON report of a comparison`, "tracediff compare --report json="},
 	{"version,now", `unexpected argument "now"`, "--help"},
 	{"completion,tcsh", `completion: unknown shell "tcsh"`, "want bash, zsh or fish"},
 	{"completion", `completion wants the name of a shell`, "want bash, zsh or fish"},

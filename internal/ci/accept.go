@@ -44,11 +44,11 @@ func Accept(a Acceptance, today time.Time) (*Accepted, error) {
 	if _, err := os.Stat(a.Report); err != nil {
 		return nil, hint.Add(advice.OnPath(a.Report, err), writesReport)
 	}
-	if err := a.check(today); err != nil {
-		return nil, err
-	}
 	runs, err := readRuns(a.Report)
 	if err != nil {
+		return nil, err
+	}
+	if err := a.check(today); err != nil {
 		return nil, err
 	}
 	got, matched := &Accepted{}, make([]bool, len(a.Patterns))

@@ -55,6 +55,9 @@ func OfProgram(path string) (*order.List, error) {
 // OpenProgram reads the program of a file that was named.
 func OpenProgram(path string) (*Program, error) {
 	data, err := recorded.File(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, hint.Add(fmt.Errorf("reading the program: %w", err), "check the path; python -m tracediff.hf --program records one")
+	}
 	if err != nil {
 		return nil, hint.Add(fmt.Errorf("reading the program: %w", err), programHint)
 	}
