@@ -30,22 +30,6 @@ func pageOf(s *search, n Name) string {
 	return n.Mistake.page(role)
 }
 
-// Pages are the anchors that findings point to, without repetition, in order.
-func Pages() []string {
-	var all []string
-	add := func(pages []Page) {
-		for _, p := range pages {
-			all = append(all, p.Anchor)
-		}
-	}
-	add(rolePages)
-	for _, row := range catalogue() {
-		add(row.Pages)
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
-}
-
 // pattern compiles a regular expression at the first request: most runs find no mistake.
 func pattern(text string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })

@@ -228,10 +228,3 @@ func SetVectors(on bool) (undo func()) {
 	vectors = on && old
 	return func() { vectors = old }
 }
-
-// SetWidest limits passes over strips to registers of the given number of bits, and returns a function to undo it. It is for tests.
-func SetWidest(bits int) (undo func()) {
-	old := widest
-	widest = bits
-	return func() { widest = old }
-}

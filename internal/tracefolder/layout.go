@@ -127,7 +127,7 @@ func ModelFiles(dirs ...string) []string {
 	return paths
 }
 
-// GateFolder, in a folder of traces, has the traces of both sides by tracediff.toml, of the last prompt: those beside it are of the last capture.
+// GateFolder, in a folder of traces, has the traces of both sides by tracediff.toml, of the last prompt: the others are of the last capture.
 const GateFolder = "gate"
 
 // TracePath is where a side's trace is kept in a folder of traces.

@@ -1,7 +1,6 @@
 package recorded
 
 import (
-	"maps"
 	"math"
 	"slices"
 
@@ -62,9 +61,6 @@ func init() {
 		"linalg_solve_triangular": solve, "_scaled_dot_product_flash_attention_for_cpu": attention,
 	}
 }
-
-// Operations are the names of those that have a formula.
-func Operations() []string { return slices.Sorted(maps.Keys(formulas)) }
 
 // move is a copy, or a conversion: the rounding is the result's. A flag is whether a number is not 0.
 func move(m *maker) program.Var {
