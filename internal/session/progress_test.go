@@ -54,7 +54,7 @@ func TestWhatTakesLongShowsHowFarItIs(t *testing.T) {
 	if _, err := Compare(context.Background(), e, s, Asked{Limits: &gate.Limits{}, All: true}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Alone(context.Background(), e, settings.Defaults(), Asked{Limits: &gate.Limits{}}, e.Dir+"/local.safetensors"); err != nil {
+	if _, err := Alone(context.Background(), e, settings.Defaults(), Asked{Limits: &gate.Limits{}}, e.Dir+"/gate/local.safetensors"); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
