@@ -179,8 +179,9 @@ func TestNothingUnwrittenIsPrinted(t *testing.T) {
 		"measure.Pattern.At":             "finding why a mask differs",
 		"weights.Result.ownHead":         "reading the weights of a port",
 		"weights.Row.said":               "collecting findings, which are written",
-		"weights.phrase.text":            "as Row.said",
-		"weights.phrase.form":            "as Row.said",
+		"weights.phrase.kind":            "as Row.said",
+		"weights.phrase.words":           "as Row.said",
+		"weights.phrase.args":            "as Row.said",
 	}
 	seen := map[reflect.Type]bool{}
 	var walk func(reflect.Type)
