@@ -28,14 +28,9 @@ func windows(s *search) iter.Seq[Mistake] {
 		if !ok {
 			return
 		}
-		all := []float64{0, -1}
-		if shown := shownWindow(s); shown > 0 {
-			all = append(all, shown)
-		} else {
-			all = append(all, right+1, right-1, float64(s.m.List.Config.SlidingWindow), 2*right, math.Floor(right/2), right+2, right-2)
-		}
+		all := []float64{0, -1, shownWindow(s), right + 1, right - 1, float64(s.m.List.Config.SlidingWindow), 2 * right, math.Floor(right / 2), right + 2, right - 2}
 		for k, w := range all {
-			if w == right || w < -1 || w <= 0 && k > 1 {
+			if w == right || w < -1 || w <= 0 && k > 1 || slices.Contains(all[:k], w) {
 				continue
 			}
 			m := Mistake{Kind: "mask.window", Place: maskSite, X: some(w), Right: some(right)}
@@ -67,7 +62,8 @@ func windows(s *search) iter.Seq[Mistake] {
 }
 
 // shownWindow is the window that the wrong entries show. A mask with a window of w keys and a mask without a window first differ in the query at position w, so
-// the window is the first position that the program without a window does not give. It is 0 if the program gives all positions.
+// the window is the first position that the program without a window does not give. It is 0 if the program gives all positions. In a port that is right in earlier
+// passes the position says nothing.
 func shownWindow(s *search) float64 {
 	byPass := map[int]*Entry{}
 	for _, e := range s.entries {
