@@ -7,7 +7,7 @@
 //     have one role, and no arithmetic of the port explains them.
 //  2. Package naming prepares the entries and calls [Find]. Find goes through stages of generators (catalogue_stages.go), ordered by reach: the
 //     tensor itself, the formula of the operation, the tensors and weights that the operation reads, steps outside of the formula, fewer bits, and
-//     then parts, solved numbers and two edits at once. If only a part of the result is wrong, such as two heads or a tile of tokens and channels,
+//     then parts, solved numbers (solve.go, narrow.go) and two edits at once. If only a part of the result is wrong, such as two heads or a tile of tokens and channels,
 //     a stage tries mistakes in this part ([Mistake.Only], inpart.go). Numbers of each layer (solve_layers.go) come last, with the mistakes that a description of
 //     the difference proposes, all numbers filled in (fitted.go). A generator yields each [Mistake] that the entries may have, as data. A wrong
 //     window, for example, comes from windows in masks.go, in the stage of the formula. If a large entry is wrong in few tokens, an earlier stage has these masks. An edit
@@ -25,6 +25,8 @@
 //     most plausible class comes first, and weak kinds end a class. A kind that its class puts before a kind in its [Row.After] takes that kind's class, and comes after it. Several numbers
 //     in one place are one name with [Mistake.Others] if they are nearly equal or reach down to 0. They are a missing step if any larger number
 //     gives the same elements. Other matches with different values leave the finding undecided.
+//     If the formula has numbers, the wrong entries of other roles with the same program ([Model.Peers]) decide between matches, and solve a number together with
+//     the entries of the role (peers.go): a port has one epsilon for its norms.
 //  5. A [Finding] is the outcome: the mistake with its sentence, proof, place and page. Without a name it lists the tried kinds and the nearest
 //     mistake, with a [Description] of the difference.
 //
