@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/tracediff/tracediff/compare/diagnose"
 	"github.com/tracediff/tracediff/docs"
 	"github.com/tracediff/tracediff/internal/hint"
 	"github.com/tracediff/tracediff/internal/plain"
@@ -22,7 +23,8 @@ func explainCommand() *cli.Command {
 		Usage:     "explain a mistake that a report names: numbers, cause and fix",
 		ArgsUsage: "[NAME]",
 		Description: `Prints a section of docs/mistakes.md, which is embedded in the program: numbers, cause, fix, and the fix for a port in PyTorch, C or
-MLX. NAME is what a report has after "see", whole or from the # on. Without NAME the names are listed.
+MLX. NAME is what a report has after "see", whole or from the # on, or the kind of a mistake, "mistake.kind" of a JSON report. Without
+NAME the names are listed.
 
 Exit status: 0 it is explained, 2 there is no such name.
 
@@ -46,8 +48,18 @@ Examples:
 // explain prints the section of a name.
 func explain(w io.Writer, name string) error {
 	s, ok := docs.Mistake(name)
+	pages, kind := diagnose.Anchors(diagnose.Kind(name))
+	if !ok && len(pages) == 1 {
+		s, ok = docs.Mistake(pages[0])
+	}
 	if !ok {
 		next := "tracediff explain lists all"
+		switch {
+		case len(pages) > 1:
+			return hint.Add(fmt.Errorf("mistakes of the kind %s have %d pages", name, len(pages)), "tracediff explain takes one of "+strings.Join(pages, ", "))
+		case kind:
+			return hint.Add(fmt.Errorf("no page explains mistakes of the kind %s", name), next)
+		}
 		if near := nearestMistakes(name, 3); len(near) > 0 {
 			next = fmt.Sprintf("the nearest are %s; %s", strings.Join(near, ", "), next)
 		}

@@ -33,6 +33,20 @@ func TestExplainHasEveryMistake(t *testing.T) {
 	}
 }
 
+// The kind of a mistake, which JSON reports have, has its page; a kind with several pages has them in the hint.
+func TestExplainTakesKinds(t *testing.T) {
+	for kind, want := range map[string]string{
+		"mask.window": "docs/mistakes.md#window-size", "epsilon.after-root": "docs/mistakes.md#", "step.left-out": "hint: tracediff explain takes one of attention-soft-cap, attention-scale",
+		"mask.causal": "no page explains mistakes of the kind mask.causal", "mask.wimdow": "hint: ",
+	} {
+		var out, errOut bytes.Buffer
+		code := run([]string{"tracediff", "explain", kind}, nil, &out, &errOut)
+		if explained := strings.HasPrefix(want, "docs"); explained != (code == exitMatch) || !strings.Contains(out.String()+errOut.String(), want) {
+			t.Errorf("%s: exit status %d, want %q\n%s%s", kind, code, want, out.String(), errOut.String())
+		}
+	}
+}
+
 // A name that is no mistake is unusable input, and the hint has three names that are, if a name is near.
 func TestExplainKnowsTheNearest(t *testing.T) {
 	three := regexp.MustCompile(`^hint: the nearest are ([a-z0-9-]+), ([a-z0-9-]+), ([a-z0-9-]+); `)

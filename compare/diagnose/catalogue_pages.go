@@ -21,6 +21,20 @@ func (f *Finding) Quantised() bool {
 	return f != nil && f.Page == QuantisedPage && (f.Likely != "" || f.Mistake.Coding != Coding{})
 }
 
+// Anchors lists the anchors in docs/mistakes.md that explain mistakes of a kind, for one role or another. ok is false if there is no such kind.
+func Anchors(kind Kind) (anchors []string, ok bool) {
+	row := catalogue()[kind]
+	if row == nil {
+		return nil, false
+	}
+	for _, p := range row.Pages {
+		if !slices.Contains(anchors, p.Anchor) {
+			anchors = append(anchors, p.Anchor)
+		}
+	}
+	return anchors, true
+}
+
 // pageOf is where a name is explained; empty if no page explains it.
 func pageOf(s *search, n Name) string {
 	role := order.NameOf(s.m.List.Entries[s.first.Node.Entry].Name).Role()
