@@ -28,7 +28,7 @@ func identity(x float64) float64 { return x }
 
 // fields are numbers of the model "gemma2".
 var fields = []field{
-	{"rms_norm_eps", setField("rms_norm_eps"), []float64{1e-8, 3e-6, 2e-5, 3.7e-5, 7e-4, 0.0123}, identity, 0.75},
+	{"rms_norm_eps", setField("rms_norm_eps"), []float64{1e-8, 3e-6, 2e-5, 3.7e-5, 7e-4, 0.0123}, identity, 0.6},
 	{"sliding_window", func(config map[string]any, x float64) { config["sliding_window"] = int(x) }, []float64{2, 3, 5, 6, 7, 8, 9, 10}, identity, 1},
 	{"attn_logit_softcapping", setField("attn_logit_softcapping"), []float64{1.5, 2.3, 3, 7, 50}, identity, 1},
 	{"final_logit_softcapping", setField("final_logit_softcapping"), []float64{2, 2.7, 30}, identity, 1},
