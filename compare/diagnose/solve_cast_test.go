@@ -10,8 +10,8 @@ import (
 	"github.com/tracediff/tracediff/order/program"
 )
 
-// A number has the dtype of the model, and three products are rounded down: the number that fits the values best is not rounded to the port's number. The
-// neighbours of the number in the dtype are tried as well.
+// A number has the dtype of the model, and three products are rounded down: the number that fits the values best is not rounded to the port's number. The numbers that
+// give all elements, with these roundings, are those around the port's.
 func TestCastNumbersAreFoundThroughRoundings(t *testing.T) {
 	cubed := madeOf2(func(b *program.Builder, in, _ []program.Var) program.Var {
 		first := b.R(b.Mul("first", in[0], b.Tensor("by", 0.37)))

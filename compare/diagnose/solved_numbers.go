@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	"github.com/tracediff/tracediff/hooks"
-	"github.com/tracediff/tracediff/internal/floats"
 )
 
 // A number that is solved from the elements is near the number of the port, and is not that number: elements are rounded. What it may stand for is tried.
@@ -50,23 +49,6 @@ func (s *search) candidates(x, low, high float64) []number {
 		if v, err := strconv.ParseFloat(strconv.FormatFloat(x, 'e', d-1, 64), 64); err == nil {
 			add(v)
 		}
-	}
-	if dtype != hooks.F32 {
-		for _, v := range castNumbers(dtype, x) {
-			add(v)
-		}
-	}
-	return all
-}
-
-// castNumbers lists the numbers with fewest digits that are rounded to the number of dtype d nearest to x, or to one of its neighbours: the number of an engine
-// with constants in d. Roundings within the program move the solved number x by about a unit of d.
-func castNumbers(d hooks.DType, x float64) []float64 {
-	_, exponent := math.Frexp(x)
-	unit, all := math.Ldexp(floats.Unit(d), exponent), []float64(nil)
-	for _, k := range []float64{0, -1, 1} {
-		v := floats.Round(d, x) + k*unit
-		all = append(all, shortest(v-unit/2, v+unit/2))
 	}
 	return all
 }
