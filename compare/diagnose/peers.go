@@ -1,8 +1,6 @@
 package diagnose
 
-import (
-	"slices"
-)
+import "slices"
 
 // A port has one number for all operations of a kind: one epsilon for its norms. An operation of one role may show too few elements to prove a number, or other mistakes
 // may give its elements. The wrong entries of other roles with the same program, the peers, decide: a mistake that gives all elements of these entries, too, is the

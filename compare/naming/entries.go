@@ -96,7 +96,7 @@ func peersOf(ctx context.Context, k *Names, entries []*diagnose.Entry, left []*i
 				return nil, err
 			}
 			if sameSteps(s.Program, entries[own].Program) {
-				s.Like = entries[own]
+				s.Like, s.Small().Like = entries[own], entries[own]
 				peers = append(peers, s)
 			}
 		}
