@@ -21,7 +21,7 @@ func (f *Finding) Quantised() bool {
 	return f != nil && f.Page == QuantisedPage && (f.Likely != "" || f.Mistake.Coding != Coding{})
 }
 
-// Anchors lists the anchors in docs/mistakes.md that explain mistakes of a kind, for one role or another. ok is false if there is no such kind.
+// Anchors lists the anchors in docs/mistakes.md that explain mistakes of a kind. ok is false for an unknown kind.
 func Anchors(kind Kind) (anchors []string, ok bool) {
 	row := catalogue()[kind]
 	if row == nil {

@@ -136,7 +136,7 @@ func (p *poll) votes(x float64) (v votes, err error) {
 	return v, nil
 }
 
-// inside finds a number that gives all elements: it doubles a step from x until the elements ask for the other direction, then it halves.
+// inside finds a number that gives all elements. A step from x is doubled until the elements vote for the other direction, then halved.
 func (p *poll) inside(x, step float64) (float64, bool, error) {
 	at, err := p.votes(x)
 	if at.none() || at.divided() || err != nil {

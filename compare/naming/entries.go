@@ -65,7 +65,7 @@ func entriesUnder(ctx context.Context, model *diagnose.Model, left []*isolate.Ev
 // mostPeers is how many entries of other roles a mistake is held to.
 const mostPeers = 12
 
-// peersOf prepares wrong entries of other roles whose forms are those of some entries, each in the arithmetic of such an entry.
+// peersOf prepares wrong entries of other roles. A peer has the form of one of the entries, and is judged in the arithmetic of that entry.
 func peersOf(ctx context.Context, k *Names, entries []*diagnose.Entry, left []*isolate.Evidence, under []*isolate.Arithmetic) (peers []*diagnose.Entry, err error) {
 	role := order.NameOf(k.i.List().At(left[0].Node).Name).Role()
 	asked := map[isolate.FormKey]bool{}

@@ -246,7 +246,7 @@ func (t *tally) spreads() bool {
 	return t.codes.Centred() && 4*rows >= 3*len(t.besideIn)
 }
 
-// otherwise reports whether other writers of a tensor's format move errors, and it is held to those that do not.
+// otherwise reports whether some writers of the tensor's format move errors, and the tensor is judged as of a writer that does not.
 func (t *Tensor) otherwise() bool {
 	return t.Coding != nil && t.Coding.MayMove() && !t.Coding.Moves()
 }

@@ -183,7 +183,7 @@ func (a *alike) String() string {
 // maxSentences is how many sentences a finding has that differ in more than numbers.
 const maxSentences = 3
 
-// put adds what is said of another tensor to the phrases that are alike.
+// put adds the phrase of a tensor to the group of phrases that differ in numbers only.
 func put(groups []*alike, name string, said phrase) []*alike {
 	at := slices.IndexFunc(groups, func(a *alike) bool { return a.first.seen(numbers) == said.seen(numbers) })
 	if at < 0 {

@@ -113,7 +113,7 @@ func identity(n int) []int32 {
 	return order
 }
 
-// moved is the first place that has what another had, and how many have.
+// moved returns the first place with the content of another place, and the number of such places.
 func moved(order []int32) (first, n int) {
 	for i := len(order) - 1; i >= 0; i-- {
 		if int(order[i]) != i {

@@ -9,7 +9,7 @@ import (
 	"github.com/tracediff/tracediff/capture"
 )
 
-// phrase is what is said: a kind, and what it is said of. Two phrases are held against each other by these, and never by the words.
+// phrase is a part of a sentence: a kind with arguments. Phrases are compared by kind and arguments, never by their words.
 type phrase struct {
 	kind  Kind // "" of a part of a phrase
 	words string

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Coding is how the elements of a tensor are stored as codes, in the order in which they are compared, and what its writer makes of numbers.
+// Coding is how a tensor is stored as codes.
 type Coding interface {
 	// Data is where the codes lie, and what they stand for.
 	Data() *Grid

@@ -33,7 +33,7 @@ const (
 	minTensor   = 256 // elements that a tensor needs for these
 )
 
-// Run is elements of a row that share a step: what a tensor has, the numbers that it is made of, and what its codes can stand for.
+// Run is a run of elements of one row with one step.
 type Run struct {
 	Values, Numbers []float64
 	Bounds
@@ -136,7 +136,7 @@ func (e *Sums) Centred() bool {
 	return e.N >= minTensor && math.Abs(e.Signed) <= most && math.Abs(e.outward) <= most
 }
 
-// Sums are the errors as those of n elements of a run, and whether they show that the run is right.
+// Sums returns the sums of the errors of a run of n elements. right reports whether these errors show that the run is right.
 func (e *Errors) Sums(n, lo, hi int) (s Sums, right bool) {
 	s = Sums{N: n, sum: e.Error2, largest: max(-e.Least, e.Most), codes: float64(hi - lo)}
 	if !e.Nearest || !(e.Beyond2 <= lost*e.X2) && e.Error2 > 0 {
@@ -154,7 +154,7 @@ const (
 	Right       Judgement = iota
 	RightInSize           // the size and the mean of the errors are right, and no single code was judged
 	Coarse                // the errors are larger than rounding makes
-	Large                 // the errors are larger than a writer that moves them makes as a rule
+	Large                 // the errors are larger than the usual errors of a writer that moves them
 	Beside                // too many codes are not the nearest
 	Aside                 // the errors have a mean
 )

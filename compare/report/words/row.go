@@ -88,7 +88,7 @@ func Remarked(r *compare.Row) (all []string) {
 	return all
 }
 
-// Curve says what a chart of the errors of all rows shows, for those who do not see it.
+// Curve describes the chart of the errors of all rows in words, for readers who cannot see the chart.
 func Curve(res *compare.Result) string {
 	equal := countOf(res.Rows, func(r *compare.Row) bool { return ErrorAt(r) == 0 })
 	past := countOf(res.Rows, func(r *compare.Row) bool { return r.Verdict == compare.Mismatch && TakesPart(r) })
@@ -129,7 +129,7 @@ func RowsLeft(rows, wrong int) string {
 		Either(wrong == 0, "and match", fmt.Sprintf("%d of them not a plain MATCH", wrong)))
 }
 
-// PassesLeft says that passes are not drawn, and where a page has others, which ones.
+// PassesLeft is the sentence about n passes that are not drawn. If the passes of the page were chosen, the sentence says how.
 func PassesLeft(n int, chosen bool) string {
 	if n == 0 {
 		return ""

@@ -153,7 +153,7 @@ func LeftOut(n int) string {
 // Rule is a kind of what is wrong, for a view of code.
 type Rule struct{ ID, Title string }
 
-// The rules that are no class of mismatch, and what is said of weights that break theirs.
+// The rules for outcomes other than a mismatch of an entry.
 var (
 	IncompleteRule = Rule{"incomplete", "the comparison is incomplete"}
 	WeightsRule    = Rule{"weights", "weights that differ from the original's"}
