@@ -35,7 +35,7 @@ const (
 
 // Run is a run of elements of one row with one step.
 type Run struct {
-	Values, Numbers []float64
+	Values, Numbers []float64 // what the tensor stands for, and the original
 	Bounds
 	Row, Column int // of the first
 }
