@@ -28,7 +28,7 @@ func windows(s *search) iter.Seq[Mistake] {
 		if !ok {
 			return
 		}
-		all := []float64{0, -1, shownWindow(s), right + 1, right - 1, float64(s.m.List.Config.SlidingWindow), 2 * right, math.Floor(right / 2), right + 2, right - 2}
+		all := []float64{0, -1, shownWindow(s, right), right + 1, right - 1, float64(s.m.List.Config.SlidingWindow), 2 * right, math.Floor(right / 2), right + 2, right - 2}
 		for k, w := range all {
 			if w == right || w < -1 || w <= 0 && k > 1 || slices.Contains(all[:k], w) {
 				continue
@@ -64,7 +64,7 @@ func windows(s *search) iter.Seq[Mistake] {
 // shownWindow is the window that the wrong entries show. A mask with a window of w keys and a mask without a window first differ in the query at position w, so
 // the window is the first position that the program without a window does not give. It is 0 if the program gives all positions. In a port that is right in earlier
 // passes the position says nothing.
-func shownWindow(s *search) float64 {
+func shownWindow(s *search, right float64) float64 {
 	byPass := map[int]*Entry{}
 	for _, e := range s.entries {
 		if byPass[e.Node.Pass] == nil && tokenAxis(s.subject, e) >= 0 {
@@ -72,21 +72,30 @@ func shownWindow(s *search) float64 {
 		}
 	}
 	for _, pass := range slices.Sorted(maps.Keys(byPass)) {
-		first, ok := firstToken(s, byPass[pass], otherWindow(s.subject, byPass[pass], Mistake{}))
+		e := byPass[pass]
+		left, ok := e.Left, true
+		if right > 0 {
+			left, ok = leavesWithout(s, e)
+		}
 		if !ok {
 			return 0
 		}
-		if tokens := s.m.Passes[pass]; first < tokens.Tokens {
-			return float64(tokens.Past + first)
+		shape, axis, first := e.Program.Out.Shape, tokenAxis(s.subject, e), math.MaxInt
+		for _, i := range left {
+			first = min(first, i/program.Size(shape[axis+1:])%shape[axis])
+		}
+		if len(left) > 0 {
+			return float64(s.m.Passes[pass].Past + first)
 		}
 	}
 	return 0
 }
 
-// firstToken is the first token of the pass of an entry with an element that an edit does not give, or the number of tokens. ok is false if the edit has no value.
-func firstToken(s *search, e *Entry, d *program.Edited) (first int, ok bool) {
+// leavesWithout lists the elements that a program without a window does not give. ok is false if there is no such program.
+func leavesWithout(s *search, e *Entry) (left []int, ok bool) {
+	d := otherWindow(s.subject, e, Mistake{})
 	if d == nil || s.spent() {
-		return 0, false
+		return nil, false
 	}
 	p, call := d.Whole(e.Call)
 	s.whole(p)
@@ -94,18 +103,10 @@ func firstToken(s *search, e *Entry, d *program.Edited) (first int, ok bool) {
 	x, err := p.Eval(call)
 	if err != nil {
 		s.failed(outside(err))
-		return 0, false
+		return nil, false
 	}
-	left, err := e.Leaves(x, e.elements()+1)
-	if s.failed(err) {
-		return 0, false
-	}
-	shape, axis := e.Program.Out.Shape, tokenAxis(s.subject, e)
-	first = shape[axis]
-	for _, i := range left {
-		first = min(first, i/program.Size(shape[axis+1:])%shape[axis])
-	}
-	return first, true
+	left, err = e.Leaves(x, e.elements()+1)
+	return left, !s.failed(err)
 }
 
 // maskValues are the small numbers that a port may subtract from masked scores, in place of the largest number of the dtype.

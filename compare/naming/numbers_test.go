@@ -119,3 +119,16 @@ func namesWith(t *testing.T, f field, x float64, d hooks.DType) map[string]*diag
 	}
 	return names
 }
+
+// A window of any size is named in layers that should have none.
+func TestAnAddedWindowOfAnySizeIsNamed(t *testing.T) {
+	var all []plantedName
+	for n := range 7 {
+		size := n + 2
+		all = append(all, plantedName{
+			name: fmt.Sprint(size), model: "llama", at: "mask.full", want: fmt.Sprintf("the mask has a sliding window of %d, ", size),
+			wrong: sees(func(q, k float64) bool { return k <= q && q-k < float64(size) }),
+		})
+	}
+	holdNames(t, all)
+}
