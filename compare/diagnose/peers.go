@@ -2,9 +2,9 @@ package diagnose
 
 import "slices"
 
-// A port has one number for all operations of a kind: one epsilon for its norms. An operation of one role may show too few elements to prove a number, or other mistakes
-// may give its elements. The wrong entries of other roles with the same program, the peers, decide: a mistake that gives all elements of these entries, too, is the
-// simpler explanation.
+// Peers are the wrong entries of other roles with the program of the searched role. A port has one number for all operations of a kind, such as one epsilon for its
+// norms. One role may have too few elements to prove the number, or several mistakes may give the elements of one role. A mistake that also gives all elements of
+// the peers is the simplest explanation.
 
 // askPeers keeps the matches that the peers confirm. Mistakes with too few elements of their own are matches if the peers confirm them. If the peers confirm no
 // mistake, the numbers of the formula are solved from the entries and the peers together. Without a confirmed mistake, the matches stay.

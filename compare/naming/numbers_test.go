@@ -13,6 +13,7 @@ import (
 	"github.com/tracediff/tracediff/hooks"
 	"github.com/tracediff/tracediff/internal/testengine"
 	"github.com/tracediff/tracediff/order"
+	"github.com/tracediff/tracediff/order/ordertest"
 )
 
 // field is a number of a configuration, and the numbers that a port has in its place.
@@ -94,7 +95,12 @@ func namesWith(t *testing.T, f field, x float64, d hooks.DType) map[string]*diag
 	config["rms_norm_eps"] = 1e-6
 	c := portCaseOf(t, "gemma2", config)
 	f.set(config, x)
-	port := portCaseOf(t, "gemma2", config)
+	return namesOf(t, c, portCaseOf(t, "gemma2", config), d)
+}
+
+// namesOf are the names of the wrong roles of a port whose model is another than it should be, by role.
+func namesOf(t *testing.T, c, port ordertest.Case, d hooks.DType) map[string]*diagnose.Finding {
+	t.Helper()
 	port.Passes = c.Passes
 	strict := testengine.Style("strict", testengine.Kernels{Adder: testengine.Adder{Block: 1, Lanes: 1}, DType: d}, nil)
 	g := &testengine.Engine{Name: "port", DType: d, Choose: func(*order.Entry, int) testengine.Arithmetic { return strict }}
@@ -131,4 +137,20 @@ func TestAnAddedWindowOfAnySizeIsNamed(t *testing.T) {
 		})
 	}
 	holdNames(t, all)
+}
+
+// The norm of values has no weight, and no other role has its program. With small values a norm that is applied twice has the values of a smaller epsilon, within the
+// rounding bounds. The number is the simpler name.
+func TestANumberIsNoOperationThatIsAppliedTwice(t *testing.T) {
+	draw := func(eps float64) ordertest.Case {
+		return ordertest.DrawWith(t, "gemma3n_text", 0, func(config map[string]any) {
+			ordertest.Acceptable(config)
+			config["rms_norm_eps"] = eps
+		})
+	}
+	const role = "layers.*.self_attn.v_norm"
+	found := namesOf(t, draw(1e-6), draw(1e-8), hooks.F32)[role]
+	if found == nil || !found.Named() || !hasNumber(found.Mistake, 1e-8) {
+		t.Errorf("%s: %v", role, found)
+	}
 }
